@@ -1,5 +1,4 @@
-"""Small changes of a Triton kernel's text, or of its launcher's: where one of them makes the kernel right, the mistake
-is there.
+"""Small changes of a Triton kernel's text: where one of them makes the kernel right, the mistake is there.
 
 Each is an edit of the text and says what it looks at ("the function", "the mask"), never what belongs there. What is
 missing is taken from other places of the same text: a term of another address, another mask, another value. What a name
@@ -15,7 +14,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from ..backends import child
 
@@ -560,8 +558,10 @@ def _missing(source: Text, node: ast.AST) -> Iterator[Change]:
     plain = text if isinstance(node, (ast.Name, ast.Call, ast.Subscript)) else f"({text})"
     for number in ("2", "3", "0.5"):
         yield source.change("the factor (one may be missing)", node, f"({number} * {plain})")
+    parent = source.parents.get(node)
+    added_to = source.of(parent.target) if isinstance(parent, ast.AugAssign) else ""  # less itself: an assignment
     for name in [*source.named("value", before=node.lineno), *_scalars(source)]:
-        if name != text:
+        if name not in (text, added_to):
             yield source.change("the term (one may be missing)", node, f"({text} + {name})")
             yield source.change("the factor (one may be missing)", node, f"({plain} * {name})")
             yield source.change("the factor (one may be missing)", node, f"({plain} / {name})")
@@ -604,17 +604,6 @@ def _moves(source: Text, node: ast.AST) -> Iterator[Change]:
                                  node.lineno)  # fmt: skip
 
 
-# --- functions of Python --------------------------------------------------------------------------------------------
-
-
-def _arguments(source: Text, node: ast.AST) -> Iterator[Change]:
-    """Two arguments of a call that stand next to each other, in the other order."""
-    if isinstance(node, ast.Call):
-        for one, other in pairwise(node.args):
-            begin, end = source.span(one)[0], source.span(other)[1]
-            yield Change("the order of the arguments", begin, end, f"{source.of(other)}, {source.of(one)}", one.lineno)
-
-
 Rules = tuple[tuple[Callable[[Text, ast.AST], Iterator[Change]], ...], ...]
 
 RULES: Rules = (
@@ -627,10 +616,6 @@ RULES: Rules = (
     (_values,),
 )
 """The likeliest first; those of one group go through the text together."""
-
-LAUNCHER_RULES: Rules = ((_arguments, _rounding, _exchanged_values),)
-"""Of functions of Python, such as the one that launches the kernel. No other sizes of tiles and grids: with one of
-them a wrong kernel may never come to its mistake."""
 
 
 def first_right(jobs: Sequence[Callable[[], dict]], each: float, end: float, processes: int = 1) -> int | None:

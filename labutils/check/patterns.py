@@ -50,8 +50,9 @@ BLOCKS = (1024, 512, 256, 128, 64, 32, 16, 8)
 """Blocks that may leave a tail. Of numbers that 2 or 4 divides there are too many."""
 
 
-def apart(refused: list[Case], passed: list[Case]) -> str:
-    """What all refused cases share and no other has, as half a sentence; "" where there is nothing."""
+def apart(refused: list[Case], passed: list[Case], in_blocks: bool = True) -> str:
+    """What all refused cases share and no other has, as half a sentence; "" where there is nothing. `in_blocks`: a
+    kernel works on blocks, so that the last one may be a partial one."""
     if not passed or not refused:
         return ""
     for attribute, texts in (("fill", FILLS), ("layout", LAYOUTS), ("dtype", {})):
@@ -68,7 +69,7 @@ def apart(refused: list[Case], passed: list[Case]) -> str:
                 )
             if attribute == "dtype" and value:
                 return f"only the cases in {value}: convert to float32 after each load, and back at the store"
-    return _sizes(refused, passed)
+    return _sizes(refused, passed, in_blocks)
 
 
 def _dimensions(cases: list[Case]) -> list[str]:
@@ -86,7 +87,7 @@ def _separating(refused: list[Case], passed: list[Case]) -> str | None:
     return found[0] if len(found) == 1 and chance < LIKELY else None
 
 
-def _sizes(refused: list[Case], passed: list[Case]) -> str:
+def _sizes(refused: list[Case], passed: list[Case], in_blocks: bool) -> str:
     above = _separating(refused, passed)
     for d in _dimensions([*refused, *passed]):
         r, p = [c.sizes.get(d, 0) for c in refused], [c.sizes.get(d, 0) for c in passed]
@@ -94,7 +95,8 @@ def _sizes(refused: list[Case], passed: list[Case]) -> str:
             return f"only cases with {d} of {min(r)} or more fail, those up to {d} = {max(p)} pass"
         for block in BLOCKS:
             if len(set(p)) > 1 and all(v % block for v in r) and not any(v % block for v in p):
-                return f"only cases in which {d} is not a multiple of {block} fail: the last, partial block is wrong"
+                said = f"only cases in which {d} is not a multiple of {block} fail"
+                return f"{said}: the last, partial block is wrong" if in_blocks else said
     return ""
 
 

@@ -70,11 +70,10 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
     more = [*tried, *_more(exercise, fn)]
     refused = [t for t in more if t.diagnosis is not None]
     agreed = _agreed(found, refused) if found.kind == "wrong-formula" else 0.0
-    if agreed >= AGREED and (len(refused) > 1 or not exercise.draw):
+    if agreed == 1 and (len(refused) > 1 or not exercise.draw):
         return found  # a place beside it might be another one than where the sentence leads
     place = _place(exercise, fn, more)
     if not is_number:
-        found = _commonest(found, tried)
         said = f"{found.advice} {place.sentence} {place.advice}" if place and not place.alone else found.advice
         return replace(found, advice=said)
     doublings = [] if exercise.draw else _doublings(tried)
@@ -94,19 +93,10 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
     return replace(found, symptom=symptom, advice=cause.advice or found.advice)
 
 
-AGREED, HALF = 0.9, 0.5
-"""Of the refused calls, drawn ones too, the share with which a sentence of the exercise counts as the cause, and the
-one up to which it is a coincidence."""
+HALF = 0.5
+"""The share of the refused calls, drawn ones too, up to which a sentence of the exercise is a coincidence."""
 
 WORK_OUT = "Work this case out by hand, then compare term by term."
-
-
-def _commonest(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
-    """The first of the refused cases' diagnoses whose advice most of them get: what one case alone says may be a
-    coincidence."""
-    refused = [t.diagnosis for t in tried if t.diagnosis and t.diagnosis.kind == found.kind]
-    often = Counter(_words(d.advice) for d in refused)
-    return max([found, *refused], key=lambda d: often[_words(d.advice)])  # the first of equals
 
 
 def _more(exercise: PlainExercise, fn: Callable) -> list[Tried]:
@@ -328,7 +318,7 @@ def _of_result(names: list[str], wrong: list[Call]) -> Iterator[tuple[Evidence, 
 
 def _described(exercise: PlainExercise, fn: Callable, calls: list[Call]) -> Evidence | None:
     refused, passed = ([Case("", c.sizes) for c in calls if c.wrong is wrong] for wrong in (True, False))
-    parts = [_one_off(calls), patterns.apart(refused, passed)]
+    parts = [_one_off(calls), patterns.apart(refused, passed, in_blocks=False)]
     sizes = next((c.sizes for c in calls if c.wrong), None)
     doubled = _doubled(exercise, fn, sizes)
     follows = [d.name for d in doubled if d.is_same or d.grows]

@@ -96,9 +96,8 @@ def find(
         number, change = t
         far = min(distances.get((number, parts[number].line + change.line - 1), FAR), FAR) if lines else 0
         other_kind = None not in (formula, change.formula) and change.formula != formula
-        is_kernel = "triton.jit" in parts[number].text
         takes_in = re.search(unused[number], change.new) is not None
-        return change.group + 1.5 * far + 3 * other_kind + (0 if is_kernel else 1) - 3 * takes_in
+        return change.group + 1.5 * far + 3 * other_kind - 3 * takes_in
 
     tries = sorted(_tries(parts), key=unlikely)[:MOST]
     runs, others = ([(run, [*wanted(run)]) for run in some] for some in (first, rest))
@@ -191,16 +190,15 @@ def _statements(part: extract.Part) -> Iterator[tuple[set[int], set[str], set[st
 
 
 def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:
-    """Changes of every kernel and every other function among the parts: (number of the part, change)."""
+    """Changes of every kernel among the parts: (number of the part, change). None of launchers: with other arguments or
+    other sizes of tiles and grids a wrong kernel may never come to its mistake."""
     found = []
     for number, part in enumerate(parts):
-        if "def " not in part.text:
-            continue
-        rules = edits.RULES if "triton.jit" in part.text else edits.LAUNCHER_RULES
-        try:
-            found += [(number, c) for c in edits.changes(part.text, rules)]
-        except (SyntaxError, StopIteration):
-            continue
+        if "triton.jit" in part.text and "def " in part.text:
+            try:
+                found += [(number, c) for c in edits.changes(part.text)]
+            except (SyntaxError, StopIteration):
+                continue
     return found
 
 

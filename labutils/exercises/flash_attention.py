@@ -234,6 +234,7 @@ register(
             Case("1 head, 21 queries, 47 keys, scores far below zero", _of(1, 21, 47), "opposed"),
             Case("2 heads, 31 queries, 45 keys, padded rows", _of(2, 31, 45), "level", "padded"),
             Case("1 head, 7 queries, 48 keys, values of all sizes", _of(1, 7, 48), "wide"),
+            Case("2 heads, 32 queries, 64 keys: whole tiles", _of(2, 32, 64), "position"),
             Case("1 head, 32 queries, 32 keys: whole tiles, bf16", _of(1, 32, 32), dtype="bfloat16"),
             Case("1 head, 65 queries, 97 keys, not aligned to 16 bytes", _of(1, 65, 97), layout="offset"),
         ),

@@ -33,9 +33,10 @@ def test_lines_of_a_notebook_cell_are_named():
     nbclient.NotebookClient(notebook, timeout=60, allow_errors=True, kernel_name="python3").execute()
     outputs = [cell.outputs for cell in notebook.cells]
     assert all(o.get("name") != "stderr" for outs in outputs for o in outs)
-    assert "(line 4: `x = tl.load(x_ptr + offs)`)" in outputs[2][0].text
-    assert outputs[2][1].data["text/plain"] == "0.0"
-    assert "ZeroDivisionError: division by zero (line 4: `1 / 0`)" in outputs[4][0].text
+    said = ["".join(o.get("text", "") for o in outs) for outs in outputs]
+    assert "(line 4: `x = tl.load(x_ptr + offs)`)" in said[2]
+    assert outputs[2][-1].data["text/plain"] == "0.0"
+    assert "ZeroDivisionError: division by zero (line 4: `1 / 0`)" in said[4]
     (stopped,) = outputs[6]
     assert stopped.ename == "NotWrittenYet" and len(stopped.traceback) == 1
     assert "number_of_programs is not written yet" in stopped.traceback[0]

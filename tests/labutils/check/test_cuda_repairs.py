@@ -55,7 +55,11 @@ def test_changes_begin_near_what_the_message_names():
             "the operator",
             "Look at line 5, first at the operator, `a + b`.",
         ),  # in place of a general one
-        ("race", "the operator", "As before. One change of the operator on line 5 makes the kernel right."),
+        (
+            "race",
+            "the operator",
+            "As before. One change of the operator on line 5 makes the kernel right: `c[i] = a + b;`.",
+        ),
         ("missing-syncthreads", cuda_edits.BARRIER, "As before."),  # the finding has named both lines
     ],
 )
