@@ -70,7 +70,7 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
     more = [*tried, *_more(exercise, fn)]
     refused = [t for t in more if t.diagnosis is not None]
     agreed = _agreed(found, refused) if found.kind == "wrong-formula" else 0.0
-    if agreed == 1 and (len(refused) > 1 or not exercise.draw):
+    if is_number and agreed == 1 and (len(refused) > 1 or not exercise.draw):
         return found  # a place beside it might be another one than where the sentence leads
     place = _place(exercise, fn, more)
     if not is_number:

@@ -60,7 +60,7 @@ class Place:
     @property
     def look(self) -> str:
         """What to try."""
-        shown = statements.shortened(self.statement if _is_whole(self.what) else self.text, 80)
+        shown = statements.shortened(self.statement if _is_whole(self.what) or not self.text else self.text, 80)
         return (
             f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest "
             "of the line and at what uses it."

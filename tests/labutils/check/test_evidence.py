@@ -446,3 +446,7 @@ def test_where_fp32_arrays_lose_precision(fn, dtype, advice):
     refused = [evidence.Tried(run, None, CaseResult(run.case.name))]
     found = evidence._coarse(fn, Diagnosis("precision", "coarse", "Convert"), refused)
     assert re.search(advice, found.advice), found.advice
+
+
+def test_a_place_without_a_text_shows_its_statement():
+    assert "first at where it is set, `total = 0`." in repairs.Place("where it is set", "", 3, "total = 0").look
