@@ -115,10 +115,15 @@ class Text:
         return used <= known
 
 
+def type_of(e: Expression, scope: tuple[Declared, ...]) -> str:
+    """The type of the name that an expression is or begins with; "" of one that is not known."""
+    return next((n.type for n in reversed(scope) if n.name == e.word), "")
+
+
 def is_whole(e: Expression, scope: tuple[Declared, ...]) -> bool:
     """Is it an expression of whole numbers?"""
     if e.kind == "name":
-        return next((n.type for n in reversed(scope) if n.name == e.word), "") in WHOLE
+        return type_of(e, scope) in WHOLE
     if e.kind == "number":
         return bool(re.fullmatch(r"\d+[uUlL]*|0[xX][0-9a-fA-F]+[uU]?", e.word))
     if e.kind == "member":
@@ -252,13 +257,20 @@ def operators(source: Text, site: Site) -> Found:
 
 def _one_off(source: Text, site: Site) -> Found:
     """An index or a bound that is one more or one less."""
-    e, parent = site.node, site.parent
-    if parent is None or e.kind == "number" or not source.is_whole(site):
-        return
-    inside = parent.kind == "index" and e is parent.parts[1]
-    if inside or (parent.kind == "binary" and parent.word in COMPARED):
+    e = site.node
+    if e.kind != "number" and (role := _role(source, site, "the bound")):
         for sign in "-+":
-            yield source.change("the index" if inside else "the bound", e, f"{source.of(e)} {sign} 1")
+            yield source.change(role, e, f"{source.of(e)} {sign} 1")
+
+
+def _role(source: Text, site: Site, compared: str) -> str:
+    """What a whole number is where it stands: "the index", or `compared` where it is compared; "" elsewhere."""
+    parent = site.parent
+    if parent is None or not source.is_whole(site):
+        return ""
+    if parent.kind == "index" and site.node is parent.parts[1]:
+        return "the index"
+    return compared if parent.kind == "binary" and parent.word in COMPARED else ""
 
 
 def _names(source: Text, site: Site) -> Found:
@@ -289,14 +301,11 @@ def _indices(source: Text, site: Site) -> Found:
 
 def _computed(source: Text, site: Site) -> Found:
     """An index or a bound that is computed, where a variable has it."""
-    e, parent = site.node, site.parent
-    if parent is None or e.kind != "binary" or not source.is_whole(site):
-        return
-    inside = parent.kind == "index" and e is parent.parts[1]
-    if inside or (parent.kind == "binary" and parent.word in COMPARED):
+    e = site.node
+    if e.kind == "binary" and (role := _role(source, site, "the comparison")):
         for n in reversed(site.scope):
             if n.type in WHOLE:
-                yield source.change("the index" if inside else "the comparison", e, n.name)
+                yield source.change(role, e, n.name)
 
 
 def terms(source: Text, site: Site) -> Found:
@@ -350,7 +359,7 @@ def _undivided(source: Text, site: Site) -> Found:
 def _values(source: Text, site: Site) -> Found:
     """A factor of floating-point numbers that is missing: one of the names."""
     e = site.node
-    kind = next((n.type for n in reversed(site.scope) if n.name == e.word), "")
+    kind = type_of(e, site.scope)
     if not site.is_value or not (kind == "float" and e.kind == "name" or kind == "const float*" and e.kind == "index"):
         return
     text = source.of(e)
@@ -365,7 +374,7 @@ def _values(source: Text, site: Site) -> Found:
 def _unguarded_loads(source: Text, site: Site) -> Found:
     """An element that is read whether it exists or not."""
     e = site.node
-    kind = next((n.type for n in reversed(site.scope) if n.name == e.word), "")
+    kind = type_of(e, site.scope)
     if e.kind == "index" and site.is_value and kind in ("const float*", "float*", "float[]"):
         for condition in _conditions(source, site):
             yield source.change("the element (a condition may be missing)", e, f"{condition} ? {source.of(e)} : 0.0f")
