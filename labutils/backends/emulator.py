@@ -94,10 +94,6 @@ class _Session:
     """Seeds the order in which blocks run."""
 
 
-replaced: dict[tuple[str, str], simt.HostKernel] = {}
-"""In a child that tries changes of a text: what runs in place of a kernel, by the text and the kernel's name."""
-
-
 class KernelStopped(RuntimeError):
     """The emulator ended a launch; the message says why."""
 
@@ -209,7 +205,7 @@ def launch(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> N
 
 def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments) -> None:
     values = convert(kernel.signature, arguments, "cpu")
-    built = replaced.get((kernel.module.source, kernel.name)) or _build(kernel.module, kernel.name)
+    built = _build(kernel.module, kernel.name)
     arrays = dict(session.arrays)
     for parameter, a in zip(kernel.signature.parameters, arguments, strict=True):
         if isinstance(a, torch.Tensor) and not _known(arrays, a.data_ptr()):  # the launcher's own scratch
@@ -452,10 +448,8 @@ def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
     return case_by_launch(fn, run, time_limit)[0]
 
 
-def case_by_launch(
-    fn: Callable, run: Run, time_limit: float, each: float | None = None
-) -> tuple[dict[str, Any], list[Launched]]:
-    """`one_case`, and what each launch did. `each`: seconds after which a launch ends itself."""
+def case_by_launch(fn: Callable, run: Run, time_limit: float) -> tuple[dict[str, Any], list[Launched]]:
+    """`one_case`, and what each launch did."""
     global _session
     arrays, lengths = {}, {}
     for b in run.buffers.values():
@@ -463,7 +457,7 @@ def case_by_launch(
         size = b.storage.element_size()
         arrays[b.name] = simt.MemoryRange(b.storage.data_ptr(), b.storage.numel(), size, inside, b.start)
         lengths[b.name] = b.view.numel()
-    _session = session = _Session(arrays, lengths, time_limit=each or own_limit(time_limit), order=launch_order(run))
+    _session = session = _Session(arrays, lengths, time_limit=own_limit(time_limit), order=launch_order(run))
     begin = time.perf_counter()
     attempt = child.attempt(fn, run.arguments)
     _session = None

@@ -8,8 +8,8 @@ stands for is read from how it is computed, not from how it is spelled.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
-import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -618,33 +618,18 @@ RULES: Rules = (
 """The likeliest first; those of one group go through the text together."""
 
 
-def first_right(jobs: Sequence[Callable[[], dict]], each: float, end: float, processes: int = 1) -> int | None:
+def first_right(jobs: Sequence[Callable[[], dict]], each: float, end: float) -> int | None:
     """The number of the first job that returns {"right": True}; None where there is none, or `end` of the monotonic
-    clock comes first. The jobs run in child processes, each for at most `each` seconds; of N processes number k has
-    jobs k, k + N, k + 2 N …"""
-    turns = [_rights(jobs[k::processes], each, end) for k in range(processes)]
-    try:
-        for k, turn in itertools.cycle(enumerate(turns)):
-            at, right = next(turn, (None, False))
-            if right:
-                return k + at * processes
-            if at is None and k == 0:  # the first has at least as many jobs as any other
-                return None
-    finally:
-        for turn in turns:
-            turn.close()
-
-
-def _rights(jobs: Sequence[Callable[[], dict]], each: float, end: float) -> Iterator[tuple[int, bool]]:
-    """The number of each job, and is it right?"""
+    clock comes first. The jobs run in a child process, each for at most `each` seconds."""
     at = 0
     while at < len(jobs) and time.monotonic() < end:
-        results = child.run(jobs[at:], each)
-        try:
+        with contextlib.closing(child.run(jobs[at:], each)) as results:
             for result in results:
                 at += 1
-                yield at - 1, not isinstance(result, str) and result["right"]
+                if isinstance(result, str):  # it hung or died: the others go on in a new process
+                    break
+                if result["right"]:
+                    return at - 1
                 if time.monotonic() > end:
-                    return
-        finally:
-            results.close()
+                    break
+    return None

@@ -22,8 +22,6 @@ from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
     accesses,
-    cuda_edits,
-    cuda_repairs,
     diagnose,
     hypotheses,
     influence,
@@ -54,16 +52,6 @@ SECONDS = 1.5
 
 BRIEF = 0.2
 """Seconds that a step gets although the time is over: most runs of a small case need less."""
-
-UNCHANGED = 0.4
-"""The part of that time at most for running a CUDA C++ kernel as it is; the rest is for trying changes of it."""
-
-LARGE, LEAST_TIME = 0.5, 0.25
-"""Seconds that a case may have taken in which a change has to be right at last; seconds that each change has at least,
-beside ten times what the case took."""
-
-NO_CHANGE = ("error", "does-not-compile", "no-kernel", "returned", "needs-gpu", "unfilled", "signature")
-"""Kinds of which no change of a kernel's text is the cause."""
 
 LEAST_SEARCH = 0.5
 """Seconds that the search for a place has in any case."""
@@ -111,23 +99,18 @@ def refine(
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
     cases = [Tried(*t) for t in tried]
-    if exercise.language == "cuda":
-        begin = time.monotonic()
-        clock = Clock(begin + UNCHANGED * seconds)
-        refined = _refined(exercise, fn, found, cases, seed, clock, Search(exercise, fn, cases, clock))
-        refined = _with_guess(refined, found, cases)
-        place = _changed(fn, refined, cases, max(UNCHANGED * seconds, begin + seconds - time.monotonic()))
-        return _at(refined, place) if place else refined
     clock = Clock(time.monotonic() + seconds)
     search = Search(exercise, fn, cases, clock)
     refined = _with_guess(_refined(exercise, fn, found, cases, seed, clock, search), found, cases)
+    if exercise.language == "cuda":
+        return refined
     refused = sorted((t for t in cases if _same(t, found)), key=_size)
     if found.kind == "does-not-compile":  # what Triton's interpreter refuses too
         refused = _of_kinds(cases, ("error",))
     if not search.done and refused and (found.guess or found.kind in (*VALUES, *SEARCHED)):
         formula = False if found.kind == "input-overwritten" else None
         refined = search(refined, refused, formula, keep=found.kind not in ("error", "input-overwritten"))
-    return _with_unused(fn, refined) if exercise.language == "triton" and refused and not search.found else refined
+    return _with_unused(fn, refined) if refused and not search.found else refined
 
 
 def _with_unused(fn, found: Diagnosis) -> Diagnosis:
@@ -369,31 +352,6 @@ def _quick(tried: list[Tried]) -> list[Tried]:
     ordered = sorted(tried, key=_size)
     together = itertools.accumulate(t.outcome.seconds for t in ordered)
     return [t for t, seconds in zip(ordered, together, strict=True) if seconds <= repairs.ALL / 2]
-
-
-def _changed(fn, found: Diagnosis, tried: list[Tried], seconds: float) -> repairs.Place | None:
-    """The place in a CUDA C++ kernel where one change makes it right."""
-    wrong = sorted((t for t in tried if t.result.diagnosis and not t.result.hidden), key=_size)
-    if not wrong or found.kind in NO_CHANGE:
-        return None
-    passed = sorted((t for t in tried if t.result.passed), key=_size)
-    small = _spread(wrong)
-    large = [t for t in wrong if t not in small and t.outcome.seconds < LARGE][-1:]  # with more than one block
-    runs = [(t.run, max(LEAST_TIME, 10 * min(LARGE, t.outcome.seconds))) for t in (*small, *passed[:1], *large)]
-    lines = cuda_repairs.near(names.texts(fn), f"{found.symptom} {found.advice}")
-    return cuda_repairs.find(fn, runs, lines, found.kind in THREADS, seconds)
-
-
-def _at(found: Diagnosis, place: repairs.Place) -> Diagnosis:
-    """A diagnosis with the place of a change. What is certain of threads and of accesses stays as it is."""
-    if place.what == cuda_edits.BARRIER:  # the finding has said between which lines
-        return found
-    evidence = place.evidence(found.symptom + found.advice)
-    if not evidence.cause and found.kind in (*OUTSIDE, *THREADS):
-        return replace(found, advice=f"{found.advice} {evidence.advice}")
-    if not evidence.cause:
-        return replace(found, advice=place.evidence("").advice)
-    return replace(found, symptom=f"{found.symptom}; {evidence.cause}", advice=evidence.advice)
 
 
 def _spread(refused: list[Tried]) -> list[Tried]:

@@ -98,9 +98,7 @@ def _enough(samples) -> bool:
 
 def _explains(hypothesis: Hypothesis, reference, comparison: Comparison, output: OutputComparison) -> bool:
     wrong = _result(hypothesis, reference, comparison, output)
-    if wrong is None or not fits(wrong, output):
-        return False
-    return hypothesis.reference is None or not barely(wrong, output)  # many changes of a formula move it a little
+    return wrong is not None and fits(wrong, output) and not barely(wrong, output)  # hardly moved, it fits any mistake
 
 
 def _refutes(hypothesis: Hypothesis, reference, comparison: Comparison, output: OutputComparison) -> bool:

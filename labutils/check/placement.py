@@ -380,6 +380,7 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
     slip = _joined(array, here.text, guards) or _slip(array, here.text, guards)
     if not slip and (short := _too_short(array, index, here, source)):
         return short
+    slip = slip or _summed(array, here.text, source)
     return Evidence(cause, slip or _guard_advice(array, here.text, guards, guard.text, source))
 
 
@@ -395,6 +396,21 @@ def _too_short(array: str, index: int | None, here: statements.Line, source: str
         f"Which indices should be used, for the first thread and for the last? If {index} is one of them, {array} is "
         "too short; if not, correct the index, or let only threads whose index exists reach that line.",
     )
+
+
+def _summed(array: str, text: str, source: str) -> str | None:
+    """Of an array with several dimensions that the kernel declares itself: an index that adds two variables."""
+    declared = any("__shared__" in x.text for x in statements.uses(source, array))
+    lengths = (source_of.prepare(source).shared[array].lengths or ()) if declared else ()
+    for indices in re.findall(rf"\b{re.escape(array)}\s*((?:\[[^\]]*\])+)", text):
+        for length, index in zip(lengths, re.findall(r"\[([^\]]*)\]", indices), strict=False):
+            if len(lengths) > 1 and (m := re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\+\s*([A-Za-z_]\w*)\s*", index)):
+                return (
+                    f"That dimension of {array} has {length} elements: `{index.strip()}` must stay below {length} for "
+                    f"the largest {m[1]} and the largest {m[2]} together. If only one of them belongs there, drop the "
+                    "other; if both do, take an operation that stays inside."
+                )
+    return None
 
 
 def _row_length(run: Run, array: str, text: str) -> str | None:

@@ -70,12 +70,10 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
     more = [*tried, *_more(exercise, fn)]
     refused = [t for t in more if t.diagnosis is not None]
     agreed = _agreed(found, refused) if found.kind == "wrong-formula" else 0.0
-    if is_number and agreed == 1 and (len(refused) > 1 or not exercise.draw):
-        return found  # a place beside it might be another one than where the sentence leads
-    place = _place(exercise, fn, more)
-    if not is_number:
-        said = f"{found.advice} {place.sentence} {place.advice}" if place and not place.alone else found.advice
-        return replace(found, advice=said)
+    shown = len(refused) > 1 or not exercise.draw
+    if not is_number or agreed == 1 and shown:
+        return found  # a place beside the exercise's own sentence might be another one than where that leads
+    place = None if agreed > HALF and shown else _place(exercise, fn, more)
     doublings = [] if exercise.draw else _doublings(tried)
     calls = _calls(exercise, fn, [*(dict(t.case.sizes) for t in more), *doublings])
     if not any(c.wrong for c in calls):  # it returns NaN, or no number

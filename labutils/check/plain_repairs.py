@@ -27,32 +27,33 @@ MOST = 5000
 
 @dataclass(frozen=True)
 class Place:
-    """A part of a function's text that a change makes right; `what` says what is looked at there. `alone`: its
-    statement is the whole function. `other` is a place on another line where a change does so too."""
+    """A part of a function's text that a change makes right; `what` says what is looked at there. `other` is a place on
+    another line where a change does so too."""
 
     what: str
     text: str
     line: int
     statement: str
-    alone: bool = False
     other: Place | None = None
 
     @property
     def cause(self) -> str:
+        if self.other:
+            return f"one change makes every result right, on line {self.line} or on line {self.other.line}"
         return f"one change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`"
 
     @property
     def sentence(self) -> str:
         """The cause as a sentence of its own."""
-        return f"One change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`."
+        return f"{self.cause[0].upper()}{self.cause[1:]}."
 
     @property
     def advice(self) -> str:
         text = statements.shortened(self.text, 80)
         if self.other:
             return (
-                f"Look at line {self.line}, first at {self.what} in `{text}`, or at line {self.other.line}, "
-                f"`{statements.shortened(self.other.statement)}`: a change there makes every result right too."
+                f"Which of the two lines is not what the text of the exercise says: line {self.line}, {self.what} in "
+                f"`{text}`, or line {self.other.line}, `{statements.shortened(self.other.statement)}`?"
             )
         return (
             f"Look at line {self.line}, first at {self.what} in `{text}`. If that is as it should be, look at the rest "
@@ -149,9 +150,7 @@ def _all_right(entry: str, parts, code: list, number: int, change: edits.Change,
 def _place(parts: list[extract.Part], number: int, change: edits.Change) -> Place:
     part = parts[number]
     statement = statements.statement(part.text.splitlines(), change.line)
-    body = [n for n in ast.parse(part.text).body[0].body if not edits.is_docstring(n)]
-    alone = len(body) == 1 and sum(p.text.lstrip().startswith("def ") for p in parts) == 1
-    return Place(change.what, part.text[change.begin : change.end], part.line + change.line - 1, statement, alone)
+    return Place(change.what, part.text[change.begin : change.end], part.line + change.line - 1, statement)
 
 
 # --- changes that only plain functions need ------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..backends import Outcome, child, extract, interpreter
+from ..backends import child, extract, interpreter
 from ..spec.inputs import Run
 from . import diagnose, edits, statements
 from .compare import Comparison, OutputComparison, mismatches
@@ -100,7 +100,7 @@ def find(
         return change.group + 1.5 * far + 3 * other_kind - 3 * takes_in
 
     tries = sorted(_tries(parts), key=unlikely)[:MOST]
-    runs, others = ([(run, [*wanted(run)]) for run in some] for some in (first, rest))
+    runs, others = ([(run, [*_wanted(run)]) for run in some] for some in (first, rest))
     changed, elsewhere, everywhere = (Changed(fn.__name__, parts, some) for some in (runs, others, runs + others))
     jobs = [functools.partial(changed.right, *t) for t in tries]
     at = 0
@@ -202,7 +202,7 @@ def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:
     return found
 
 
-def wanted(run: Run) -> Iterator[OutputComparison]:
+def _wanted(run: Run) -> Iterator[OutputComparison]:
     """What a run's outputs are compared with."""
     comparison = Comparison(run)
     return (comparison.output(name) for name in run.outputs)
@@ -233,14 +233,9 @@ class Changed:
             b.reset()
         result = interpreter.one_case(self._module[self._entry], run, compiled=False)
         result.pop("compile")
-        return is_right(run, wanted, result, interpreter.outcome)
-
-
-def is_right(run: Run, wanted: list[OutputComparison], result: dict, outcome: Callable[[dict], Outcome]) -> bool:
-    """Is nothing wrong in a run that a backend's child has reported?"""
-    if result["problem"] or result["findings"] or any(map(_differs, wanted)):
-        return False
-    return diagnose.examine(run, outcome(result)).diagnosis is None
+        if result["problem"] or result["findings"] or any(map(_differs, wanted)):
+            return False
+        return diagnose.examine(run, interpreter.outcome(result)).diagnosis is None
 
 
 def _differs(wanted: OutputComparison) -> bool:

@@ -7,7 +7,7 @@ it cost. Importing this starts no compiler.
 from . import build, ptx, selftest
 from .arrays import MemoryRange
 from .build import built_before, not_written
-from .compiling import build_files, compile, compile_once, refused
+from .compiling import build_files, compile
 from .counters import Access, Counters, Report
 from .errors import CompileError, LaunchError, NeedsGpu, NoCompiler
 from .expansion import expand
@@ -18,7 +18,7 @@ from .module import Module, Parameter
 __all__ = [
     "Access", "CompileError", "Counters", "Finding", "HostKernel", "LaunchError", "LaunchOptions", "LaunchResult",
     "MemoryRange", "Module", "NeedsGpu", "NoCompiler", "Parameter", "Report", "available", "build_files",
-    "built_before", "compile", "compile_once", "expand", "not_written", "ptx", "refused",
+    "built_before", "compile", "expand", "not_written", "ptx",
 ]  # fmt: skip
 
 build.use_self_test(selftest.works)

@@ -252,7 +252,8 @@ def runtime(with_compiler: Compiler) -> Path:
 
 def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, filename: str) -> Path:
     """Build prepared source into a shared library with one entry for each name. Raises CompileError."""
-    unit = _unit(text, names)
+    entries = "".join(f"SIMT_ENTRY({i}, {name})\n" for i, name in enumerate(names))
+    unit = f'{text}\n#line 1 "kernel entry"\n{entries}'
     flags = with_compiler.flags(checked)
     if checked and with_compiler.family == "gcc" and structs.aligned(text):
         flags += WHOLE
@@ -274,23 +275,6 @@ def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, 
         inspection.check_library(out)
         os.replace(out, library)
     return library
-
-
-def _unit(text: str, names: list[str]) -> str:
-    """Prepared source with the entries of its kernels."""
-    entries = "".join(f"SIMT_ENTRY({i}, {name})\n" for i, name in enumerate(names))
-    return f'{text}\n#line 1 "kernel entry"\n{entries}'
-
-
-def refused(with_compiler: Compiler, text: str, names: list[str], filename: str) -> list[tuple[int, int]]:
-    """Line and column of each error in prepared source; nothing is built."""
-    with tempfile.TemporaryDirectory(dir=cache_dir()) as folder:
-        Path(folder, filename).write_text(_unit(text, names), encoding="utf-8", errors="replace")
-        done = _run(
-            [*with_compiler.command, *with_compiler.flags(True), "-fsyntax-only", "-x", "c++", filename], folder
-        )
-    places = re.findall(rf"(?m)^{re.escape(filename)}:(\d+):(\d+): (?:fatal )?error:", done.stderr)
-    return [(int(line), int(column)) for line, column in places]
 
 
 def _compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 
@@ -38,24 +37,6 @@ def build_files(text: str, name: str, *, filename: str = "cell") -> None:
     module = _module(text, [name], filename)
     (path,) = build.kernels(module.compiler, module.text, module.names, [True], module.filename)
     lines.Lines(str(path), module.filename).of_calls()
-
-
-def compile_once(text: str, names: Sequence[str]) -> Module:
-    """Compile CUDA C++ that this process runs and nobody else will: nothing stays in the cache, and what it
-    does has no lines and is not counted. Raises as `compile` does."""
-    module = compile(text, names)
-    made = module.built(True)
-    made.lines = lines.NoLines()
-    os.unlink(made.path)
-    return module
-
-
-def refused(text: str, names: Sequence[str]) -> list[str]:
-    """For each error that this machine's compiler finds, the text before it as that compiler got it."""
-    module = _module(text, names, "cell")
-    lines = module.text.splitlines(keepends=True)
-    places = build.refused(module.compiler, module.text, module.names, module.filename)
-    return ["".join(lines[: line - 1]) + lines[line - 1][:column] for line, column in places if line <= len(lines)]
 
 
 def _module(text: str, names: Sequence[str] | None, filename: str) -> Module:

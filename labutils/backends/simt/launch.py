@@ -346,5 +346,4 @@ def _result(raw: dict, module: Module, b: Build, arrays: dict[str, MemoryRange],
     namer = Namer(raw, module.source, b.symbols, arrays, shape.shared_bytes)
     context = findings.Context(line_of, shape.grid, shape.block, namer.element, namer.nearest, namer.indexed)
     found = findings.translate(raw["findings"], context)
-    report = counters.collect(raw, line_of, lambda i: names[i]) if b.lines.wanted else counters.Report()
-    return LaunchResult(found, report, raw["printed"], raw["seconds"])
+    return LaunchResult(found, counters.collect(raw, line_of, lambda i: names[i]), raw["printed"], raw["seconds"])

@@ -27,8 +27,6 @@ class Lines:
     """The line of an offset into a module: the innermost place that is in the learner's file, for code of a header that
     was inlined there. What was looked up is kept beside the module."""
 
-    wanted = True
-
     def __init__(self, module: str, filename: str):
         self._module, self._mark = module, re.compile(rf"(?:^|[\s/]){re.escape(filename)}:(\d+|\?)")
         self._store = module.removesuffix(".so") + ".lines.json"
@@ -94,12 +92,3 @@ class Lines:
                 else:
                     lost.append(at)
         return found, [p for p in lost if not found[p]]
-
-
-class NoLines:
-    """In place of `Lines` where nobody asks for a line: it starts no program."""
-
-    wanted = False
-
-    def of(self, offsets: Iterable[int]) -> dict[int, int]:
-        return dict.fromkeys(offsets, 0)
