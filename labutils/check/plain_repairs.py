@@ -45,7 +45,9 @@ class Place:
     @property
     def sentence(self) -> str:
         """The cause as a sentence of its own."""
-        return f"{self.cause[0].upper()}{self.cause[1:]}."
+        if self.other:
+            return f"One change makes every result right, on line {self.line} or on line {self.other.line}."
+        return f"One change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`."
 
     @property
     def advice(self) -> str:
