@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import labutils as lab
-from bench import attention_fused
 from bench.common import Table, fail, run, solution
 from bench.precompile import share_of
-from labutils.lessons import flash_gluon
+from labutils.lessons import flash_backward_gluon, flash_gluon
 from labutils.lessons.attention import backends, flops, formula, forward, peak_bytes
 from labutils.timing.stopwatch import ratio
 
@@ -53,7 +52,13 @@ FORWARD = (
     Shape(4, 32, 3968, 64, False, (1.5, 1.0)),
     Shape(4, 32, 3968, 128, True, (1.5, 0.9)),
 )
-GRADIENTS = Shape(4, 32, 4096, 128, True, (1.3, 0.0))
+GRADIENTS = (
+    Shape(4, 32, 4096, 128, True, (1.8, 1.0)),
+    Shape(2, 16, 16384, 128, True, (1.8, 1.0)),
+    Shape(4, 32, 4096, 128, False, (1.8, 1.0)),
+)
+UNTUNED = (Shape(3, 20, 6144, 128, True, (1.5, 1.0)), Shape(1, 24, 2432, 128, True, (1.3, 0.9)))
+"""Timed as the others, forward and backward; no tile, schedule or number of stages was chosen on them."""
 
 
 def inputs(shape: Shape, N: int = 0, count: int = 3) -> list:
@@ -126,23 +131,32 @@ def gluon_works() -> bool:
 
 def try_gluon() -> None:
     """Whole programs and one in part, shared key heads, both head sizes, with and without a mask, beside the formula in
-    fp32. Ends the process with 1 if wrong."""
+    fp32: the output, and for head size 128 the gradients. Ends the process with 1 if wrong."""
     import torch
 
     unit = solution(UNIT)
     for N, D, causal in itertools.product((128, 512, 640), (64, 128), (False, True)):
-        q, k, v = flat(*inputs(Shape(1, 4, N, D, causal, (0, 0))))
+        q, k, v, dout = flat(*inputs(Shape(1, 4, N, D, causal, (0, 0)), count=4))
         k, v = k[:2], v[:2]
         out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")
         flash_gluon.launcher(unit.overlap)(q, k, v, out, lse, causal)
-        right = formula(q.float(), k.float(), v.float(), causal)
-        close(f"Gluon, N = {N}, D = {D}, causal {causal}", out, right[0])
-        close(f"lse of Gluon, N = {N}, D = {D}, causal {causal}", lse, right[1])
+        exact = [x.float().requires_grad_() for x in (q, k, v)]
+        right = formula(*exact, causal)
+        where = f"Gluon, N = {N}, D = {D}, causal {causal}"
+        close(where, out, right[0])
+        close(f"lse of {where}", lse, right[1])
+        if flash_backward_gluon.usable(q, k):
+            gradients = [torch.empty_like(x) for x in (q, k, v)]
+            flash_backward_gluon.backward(q, k, v, out, dout, lse, *gradients, causal)
+            for got, expected, what in zip(
+                gradients, torch.autograd.grad(right[0], exact, dout.float()), ("dq", "dk", "dv"), strict=True
+            ):
+                close(f"{what} of {where}", got, expected)
 
 
 def measure(table: Table) -> None:
     unit, backward = solution(UNIT), solution(BACKWARD)
-    for shape in FORWARD:
+    for shape in FORWARD + UNTUNED:
         rings: dict[str, list] = {}
         for _ in range(2):
             q, k, v = inputs(shape)
@@ -170,52 +184,60 @@ def measure(table: Table) -> None:
 
 
 def measure_backward(table: Table, unit) -> None:
+    for shape in GRADIENTS + UNTUNED:
+        rings, parts = backward_rings(unit, shape)
+        goal(rates(table, f"backward {shape.name} bf16", 2.5 * shape.flops, rings), shape.goals)
+        if shape is GRADIENTS[0]:
+            for name, products in (("dkdv", 4), ("dq", 3)):
+                work = products * shape.flops / 2
+                rates(table, f"  {name} alone, its own {products} products", work, {name: parts[name]})
+            rates(table, "  delta alone", 2.0 * shape.B * shape.H * shape.N * shape.D, {"delta": parts["delta"]})
+
+
+def backward_rings(unit, shape: Shape) -> tuple[dict[str, list], dict[str, list]]:
+    """Calls of each backward pass on two sets of arrays, the Gluon kernel's first where it runs; and of each kernel of
+    unit 18 by itself. Every result agrees with PyTorch's, or the benchmark ends."""
     import torch
 
-    shape = GRADIENTS
     rings: dict[str, list] = {}
     parts: dict[str, list] = {"delta": [], "dkdv": [], "dq": []}
+    causal = shape.causal
     for _ in range(2):
         q, k, v = (x.requires_grad_() for x in inputs(shape))
         (dout,) = inputs(shape, count=1)
         x, gradients = flat(q, k, v, dout), [torch.empty_like(y) for y in flat(q, k, v)]
-        out, lse = forward(*x[:3], True)
+        out, lse = forward(*x[:3], causal)
         rows = torch.empty_like(lse)
 
         def ours(x=x, out=out, lse=lse, rows=rows, gradients=gradients):
             unit.delta(out, x[3], rows)
-            unit.dkdv(*x, lse, rows, *gradients[1:], 1)
-            unit.dq(*x, lse, rows, gradients[0], 1)
+            unit.dkdv(*x, lse, rows, *gradients[1:], int(causal))
+            unit.dq(*x, lse, rows, gradients[0], int(causal))
 
-        ours()
+        def gluon(x=x, out=out, lse=lse, gradients=gradients):
+            flash_backward_gluon.backward(*x[:3], out, x[3], lse, *gradients, causal)
 
-        others = [torch.empty_like(y) for y in gradients]
-
-        def fused(x=x, out=out, lse=lse, rows=rows, others=others):
-            unit.delta(out, x[3], rows)
-            attention_fused.fused(*x, lse, rows, *others, 1)
-
-        fused()
-        for mine, one, what in zip(gradients, others, ("dq", "dk", "dv"), strict=True):
-            close(f"fused {what}", one, mine)
-        rings.setdefault("ours", []).append(ours)
-        rings.setdefault("fused", []).append(fused)
-        parts["delta"].append(lambda x=x, out=out, rows=rows: unit.delta(out, x[3], rows))
-        parts["dkdv"].append(lambda x=x, lse=lse, rows=rows, g=gradients: unit.dkdv(*x, lse, rows, *g[1:], 1))
-        parts["dq"].append(lambda x=x, lse=lse, rows=rows, g=gradients: unit.dq(*x, lse, rows, g[0], 1))
-        for name, call in backends(q, k, v, True).items():
-            kept = call()
-            right = torch.autograd.grad(kept, (q, k, v), dout, retain_graph=True)
-            for mine, his, what in zip(gradients, right, ("dq", "dk", "dv"), strict=True):
-                close(what, mine, his.flatten(0, 1))
+        mine = {"three kernels": ours}
+        if flash_backward_gluon.usable(*x[:2]) and gluon_works():
+            mine = {"Gluon": gluon} | mine
+        theirs = {name: call() for name, call in backends(q, k, v, causal).items()}
+        for who, fn in mine.items():
+            for y in gradients:
+                y.fill_(torch.nan)
+            fn()
+            for kept in theirs.values():
+                right = torch.autograd.grad(kept, (q, k, v), dout, retain_graph=True)
+                for got, expected, what in zip(gradients, right, ("dq", "dk", "dv"), strict=True):
+                    close(f"{what} of {who}", got, expected.flatten(0, 1))
+            rings.setdefault(who, []).append(fn)
+        for name, kept in theirs.items():
             rings.setdefault(name, []).append(
                 lambda kept=kept, x=(q, k, v), dout=dout: torch.autograd.grad(kept, x, dout, retain_graph=True)
             )
-    work = 2.5 * shape.flops
-    goal(rates(table, f"backward {shape.name} bf16", work, rings), shape.goals)
-    for name, products in (("dkdv", 4), ("dq", 3)):
-        rates(table, f"  {name} alone, its own {products} products", products * shape.flops / 2, {name: parts[name]})
-    rates(table, "  delta alone", 2.0 * shape.B * shape.H * shape.N * shape.D, {"delta": parts["delta"]})
+        parts["delta"].append(lambda x=x, out=out, rows=rows: unit.delta(out, x[3], rows))
+        parts["dkdv"].append(lambda x=x, lse=lse, rows=rows, g=gradients: unit.dkdv(*x, lse, rows, *g[1:], int(causal)))
+        parts["dq"].append(lambda x=x, lse=lse, rows=rows, g=gradients: unit.dq(*x, lse, rows, g[0], int(causal)))
+    return rings, parts
 
 
 def measure_memory(table: Table, unit) -> None:
@@ -292,9 +314,7 @@ def gradient_data(shape: Shape) -> tuple:
 
 def backward_call(unit, name: str, config: dict) -> Callable:
     def go(q, k, v, dout, lse, delta, dq, dk, dv):
-        if name == "fused":
-            attention_fused.fused(q, k, v, dout, lse, delta, dq, dk, dv, 1, config=dict(config))
-        elif name == "dkdv":
+        if name == "dkdv":
             unit.dkdv(q, k, v, dout, lse, delta, dk, dv, 1, config=dict(config))
         else:
             unit.dq(q, k, v, dout, lse, delta, dq, 1, config=dict(config))
@@ -318,10 +338,11 @@ def tune(table: Table) -> None:
         tflops(table, f"forward {shape.name}", shape.flops, variants, ring)
         del ring
     unit = solution(BACKWARD)
-    ring = [gradient_data(GRADIENTS) for _ in range(2)]
-    for name, products in (("dkdv", 4), ("dq", 3), ("fused", 5)):
+    shape = GRADIENTS[0]
+    ring = [gradient_data(shape) for _ in range(2)]
+    for name, products in (("dkdv", 4), ("dq", 3)):
         variants = {named(c): backward_call(unit, name, c) for c in backward_configs(name)}
-        tflops(table, f"{name}, its own {products} products", products * GRADIENTS.flops / 2, variants, ring)
+        tflops(table, f"{name}, its own {products} products", products * shape.flops / 2, variants, ring)
 
 
 def tflops(table: Table, title: str, work: float, variants: Mapping[str, Callable], ring, best: int = 12) -> None:

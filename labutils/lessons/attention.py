@@ -307,14 +307,30 @@ def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed
     return errors
 
 
+def gluon_gradients(q, k, v, dout) -> Callable[[], None] | None:
+    """The causal backward pass of `flash_backward_gluon` for (B, H, N, D) arrays, or None where it does not run."""
+    import torch
+
+    try:
+        from .flash_backward_gluon import backward, usable
+    except ImportError:  # a Triton without Gluon
+        return None
+    q, k, v, dout = (x.detach().flatten(0, 1) for x in (q, k, v, dout))
+    if not usable(q, k):
+        return None
+    gradients = (torch.empty_like(x) for x in (q, k, v))
+    out, lse = forward(q, k, v, True)
+    return functools.partial(backward, q, k, v, out, dout, lse, *gradients, True)
+
+
 def backward_claims(apply: Callable) -> None:
-    """Backward TFLOP/s of PyTorch's two backends and of `apply`, counted as 2.5 times the forward FLOPs."""
+    """Backward TFLOP/s of `apply`, PyTorch's two backends and the Gluon kernel: 2.5 times the forward FLOPs."""
     if environment.grading_in_progress():
         return
     if not device.has_gpu():
         print(
             "H200, causal, (4, 32, 4096, 128) bf16, backward: FlashAttention-2 265 TFLOP/s, cuDNN 501, "
-            "the kernels of this unit 427."
+            "the kernels of this unit 427, one kernel in Gluon 542."
         )
         return
     import torch
@@ -334,5 +350,7 @@ def backward_claims(apply: Callable) -> None:
         rings.setdefault("yours", []).append(again(apply(*(t.flatten(0, 1) for t in x), True).view_as(dout)))
         for name, call in backends(*x, True).items():
             rings.setdefault(name, []).append(again(call()))
+        if call := gluon_gradients(*x, dout):
+            rings.setdefault("Gluon", []).append(call)
     for name, sample in Stopwatch().take_turns(rings).items():
         print(f"  {name:18} {2.5 * flops(B, H, N, D, True) / sample.median / 1e12:5.0f} TFLOP/s", flush=True)

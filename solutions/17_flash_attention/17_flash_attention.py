@@ -412,8 +412,10 @@ lab.check("17_flash_attention/flash")
 #
 # Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon) (see `16_matmul_ring`), you
 # choose the order. In the kernel of the file `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
-# [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. In each iteration, a warpgroup
-# calls the function `overlap`, which is in the next code cell. This function has three steps:
+# [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. The kernel is a [persistent
+# kernel](../glossary.md#persistent-kernel): each program has a list of tiles of queries, and loads the next Q before it
+# ends the current tile. In each iteration, a warpgroup calls the function `overlap`, which is in the next code cell.
+# This function has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile.
