@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import labutils as lab
 from bench import attention_fused
-from bench.common import Table, fail, run, solution
+from bench.common import Table, fail, largest_error, run, solution
 from bench.precompile import share_of
 from labutils.lessons import flash_gluon
 from labutils.lessons.attention import backends, flops, formula, forward, peak_bytes
@@ -76,7 +76,7 @@ def flat(*arrays) -> list:
 
 def close(name: str, got, expected, most: float = 2e-2) -> None:
     """A wrong kernel's time means nothing."""
-    error = ((got.float() - expected.float()).abs().max() / expected.float().abs().max()).item()
+    error = largest_error(got, expected)
     if not error < most:
         fail(f"{name} is wrong: its largest error is {error:.2g} of the largest element")
 
