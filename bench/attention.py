@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import labutils as lab
-from bench.common import Table, fail, run, solution
+from bench.common import Table, fail, largest_error, run, solution
 from bench.precompile import share_of
 from labutils.lessons import flash_backward_gluon, flash_gluon
 from labutils.lessons.attention import backends, flops, formula, forward, peak_bytes
@@ -81,7 +81,7 @@ def flat(*arrays) -> list:
 
 def close(name: str, got, expected, most: float = 2e-2) -> None:
     """A wrong kernel's time means nothing."""
-    error = ((got.float() - expected.float()).abs().max() / expected.float().abs().max()).item()
+    error = largest_error(got, expected)
     if not error < most:
         fail(f"{name} is wrong: its largest error is {error:.2g} of the largest element")
 

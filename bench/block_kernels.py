@@ -15,7 +15,8 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping
 
-from bench.common import Table, run, solution
+from bench.common import Table, run, solution, wrong
+from bench.rivals import liger
 
 UNIT = "24_block_kernels"
 
@@ -47,20 +48,6 @@ def half(*shape):
     import torch
 
     return torch.randn(shape, device=DEVICE, dtype=torch.float16)
-
-
-def liger(name: str):
-    """A module of Liger-Kernel's operators, or None."""
-    try:
-        return __import__(f"liger_kernel.ops.{name}", fromlist=["*"])
-    except ImportError:
-        return None
-
-
-def wrong(what: str, got, expected, limit: float = 4e-3) -> str | None:
-    """Why a result is wrong, or None: relative to 1 + |expected|."""
-    error = ((got.double() - expected.double()).abs() / (1 + expected.double().abs())).max().item()
-    return None if error < limit else f"{what} is off by {error:.2g}"
 
 
 def in_turns(table: Table, name: str, moved: int, data: list, calls: Mapping[str, Callable]) -> None:

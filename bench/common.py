@@ -35,10 +35,7 @@ class Table:
 
     def compare(self, name: str, moved: int, rings: Mapping[str, Sequence[Callable]]) -> dict[str, float]:
         """Time all in turns beside a copy of `moved` bytes; print GB/s of these bytes. The first is ours."""
-        import torch
-
-        half = [[torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2)] for _ in range(2)]
-        rings = dict(rings) | {"copy": [lambda p=p: p[0].copy_(p[1]) for p in half]}
+        rings = dict(rings) | {"copy": copies(moved)}
         samples = self.watch.take_turns(rings)
         ours = next(iter(samples.values()))
         print(f"{name}: {moved / 1e6:,.0f} MB")
@@ -174,6 +171,25 @@ def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, floa
 
 
 # --- small things --------------------------------------------------------------------------------------------------
+
+
+def copies(moved: int, device: str = "cuda") -> list[Callable]:
+    """A ring of calls that move as many bytes: half of them are read, half written."""
+    import torch
+
+    half = [[torch.empty(moved // 2, dtype=torch.uint8, device=device) for _ in range(2)] for _ in range(2)]
+    return [functools.partial(to.copy_, source) for to, source in half]
+
+
+def wrong(what: str, got, expected, limit: float = 4e-3) -> str | None:
+    """Why a result is wrong, or None: relative to 1 + |expected|."""
+    error = ((got.double() - expected.double()).abs() / (1 + expected.double().abs())).max().item()
+    return None if error < limit else f"{what} is off by {error:.2g}"
+
+
+def largest_error(got, expected) -> float:
+    """The largest difference, relative to the largest element."""
+    return ((got.float() - expected.float()).abs().max() / expected.float().abs().max()).item()
 
 
 def host_seconds(call: Callable) -> float:

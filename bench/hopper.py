@@ -11,16 +11,14 @@ import argparse
 import functools
 import itertools
 import json
-import queue
 import re
-import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from bench.common import check, operands, quick, solution, turns
 from bench.machine import versions
 from bench.precompile import share_of, stopwatch
+from bench.watched import Stopped, follow
 from grader.course.solutions import solution_text
 from labutils.gpu import device
 from labutils.lessons import ring_gluon
@@ -70,34 +68,20 @@ def probe() -> dict[str, str]:
     return found
 
 
-def pass_on(stream, lines: queue.Queue) -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put("")
-
-
 def watched(first: int):
     """(number, verdict) of each trial from `first` on, until a child ends or has to be stopped."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "bench.hopper", "--trials", str(first)], stdout=subprocess.PIPE, text=True
-    )
-    lines: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=pass_on, args=(child.stdout, lines), daemon=True).start()
     number = first
     try:
-        while line := lines.get(timeout=PATIENCE_S):
+        for line in follow([sys.executable, "-m", "bench.hopper", "--trials", str(first)], PATIENCE_S):
             if line.startswith("TRIAL "):
                 yield number, line.removeprefix("TRIAL ").strip()
                 number += 1
                 if "CUDA" in line:  # after a crash nothing more runs in that process
                     return
-        if child.wait() or number == first:
-            yield number, f"its process ended with {child.returncode}"
-    except queue.Empty:
-        yield number, f"no answer within {PATIENCE_S:.0f} s"
-    finally:
-        child.kill()
-        child.wait()
+        if number == first:
+            yield number, "its process ended without a word"
+    except Stopped as problem:
+        yield number, str(problem)
 
 
 def trials(first: int) -> None:

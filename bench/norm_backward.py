@@ -14,8 +14,8 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 
-from bench.block_kernels import COUNT, EPS, NORMS, UNIT, half, wrong
-from bench.common import Table, run, solution
+from bench.block_kernels import COUNT, EPS, NORMS, UNIT, half
+from bench.common import Table, run, solution, wrong
 
 DEVICE = "cuda"
 SECONDS = 1.2
