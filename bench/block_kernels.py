@@ -260,11 +260,11 @@ def tune_rope(table: Table) -> None:
     cos, sin = tables(T)
     ring = [(half(B, T, H, D), half(B, T, HK, D)) for _ in range(COUNT)]
 
-    def variant(module, warps: int):
+    def variant(module, heads: int, warps: int):
         def go(q, k):
             module.rope_kernel[(B * T,)](
                 q, k, cos, sin, q, k, T, H=H, HK=HK, D=D, BACKWARD=False,
-                BLOCK_H=H, BLOCK_HK=HK, BLOCK_D=D // 2, num_warps=warps,
+                BLOCK_H=min(heads, H), BLOCK_HK=min(heads, HK), BLOCK_D=D // 2, num_warps=warps,
             )  # fmt: skip
 
         return go
@@ -272,7 +272,10 @@ def tune_rope(table: Table) -> None:
     modules = hinted(
         "a * cos[None, :] - b * sin[None, :], mask=mask)", "b * cos[None, :] + a * sin[None, :], mask=mask)"
     )
-    variants = {f"{w} warps{hint}": variant(m, w) for hint, m in modules.items() for w in (1, 2, 4, 8, 16)}
+    variants = {
+        f"{n} heads, {w} warps{hint}": variant(m, n, w)
+        for (hint, m), n, w in itertools.product(modules.items(), (8, 16, 32), (1, 2, 4, 8, 16))
+    }
     table.tune(f"rope, {B * T} tokens", 4 * B * T * (H + HK) * D + 4 * T * D, variants, ring, best=10)
 
 
@@ -324,7 +327,12 @@ def tune_norm(table: Table, M: int, N: int) -> None:
     sms = torch.cuda.get_device_properties(0).multi_processor_count
     ring = [(half(M, N), half(N), half(M, N), half(M, N), half(N)) for _ in range(COUNT)]
     BLOCK_N, moved = triton.next_power_of_2(N), 6 * M * N
-    modules = hinted("r * (dy * w - x * (r * r * mean)), mask=mask_n)")
+    hint = ', eviction_policy="evict_last"'
+    modules = {
+        "": solution(UNIT),
+        ", no hint": solution(UNIT, (hint, "")),
+        ", evict_first": solution(UNIT, (hint, hint.replace("last", "first"))),
+    }
 
     def sums(partial, dw, columns: int, rows: int, warps: int):
         modules[""].column_sums_kernel[(triton.cdiv(N, columns),)](
@@ -344,9 +352,9 @@ def tune_norm(table: Table, M: int, N: int) -> None:
     variants = {
         f"{w} warps, {s} stages, {p} programs, {-(-M // p)} rows each{hint}": both(m, w, s, p)
         for (hint, m), w, s, p in itertools.product(
-            modules.items(), (4, 8, 16, 32), (1, 2, 3, 4), (128, sms, 256, 2 * sms, 3 * sms, 4 * sms)
+            modules.items(), (4, 8, 16, 32), (1, 2, 3, 5), (128, sms, 256, 2 * sms, 3 * sms, 4 * sms)
         )
-        if 4 <= BLOCK_N // (32 * w) <= 32 and w * p <= 64 * sms and (not hint or s == 3)
+        if 4 <= BLOCK_N // (32 * w) <= 32 and w * p <= 64 * sms and (not hint or s == 5)
     }
     table.tune(f"rms_norm_backward, {M} × {N}", moved, variants, ring, best=12)
     for programs in (sms, 2 * sms):

@@ -45,10 +45,13 @@
 #
 # All arrays are [contiguous](../glossary.md#contiguous). HK is less than H in [grouped-query
 # attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all heads of one
-# token, so all H + HK heads share one row of `cos` and one of `sin`. Models call this kernel *in place*: the outputs
-# are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. Rotating in place
-# works if a program loads both elements of a pair before it stores one of them. In the check, row 0 of `cos` and `sin`
-# is for position 5: at position 0, all angles are 0, and a rotation by 0 would hide mistakes.
+# token, so all H + HK heads share one row of `cos` and one of `sin`. It does so in a loop over blocks of at most 16
+# heads: a single block for 40 heads would have 64, the next power of two, and 24 of them would be masked.
+#
+# Models call this kernel *in place*: the outputs are the same arrays as the inputs. That saves memory, but the kernel
+# moves as many bytes as before. Rotating in place works if a program loads both elements of a pair before it stores one
+# of them. In the check, row 0 of `cos` and `sin` is for position 5: at position 0, all angles are 0, and a rotation by
+# 0 would hide mistakes.
 #
 # **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read per token, and how many
 # does it write? If q and k are [fp16](../glossary.md#fp16), what share of the kernel's bytes are those of `cos` and
@@ -74,10 +77,10 @@ EPS = tl.constexpr(1e-6)
 
 def rope(q, k, cos, sin, backward, q_out, k_out):
     (B, T, H, D), HK = q.shape, k.shape[2]
-    BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
+    BLOCK_H, BLOCK_HK = (min(triton.next_power_of_2(n), 16) for n in (H, HK))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=8,
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=triton.next_power_of_2(D // 2), num_warps=8,
     )  # fmt: skip
 
 
@@ -109,7 +112,7 @@ def rms_norm_backward(x, w, dy, dx, dw):
     stages = min(gpu.limits.shared_per_block_kb * 1024 // stage_bytes, 5) if gpu else 3
     rms_norm_backward_kernel[(programs,)](
         x, w, dy, dx, partial, M, N, *strides,
-        BLOCK_N=BLOCK_N, STAGES=max(stages, 1), num_warps=min(max(BLOCK_N // 512, 1), 16),
+        BLOCK_N=BLOCK_N, STAGES=max(stages, 1), num_warps=min(max(BLOCK_N // 256, 1), 16),
     )  # fmt: skip
     BLOCK_P = min(triton.next_power_of_2(programs), 512) if lab.device.has_gpu() else 4
     column_sums_kernel[(triton.cdiv(N, 32),)](partial, dw, programs, N, BLOCK_P=BLOCK_P, BLOCK_N=32, num_warps=8)
@@ -118,21 +121,23 @@ def rms_norm_backward(x, w, dy, dx, dw):
 # %% cell="solution" id="rope_kernel"
 @triton.jit
 def rotate_heads(x_ptr, out_ptr, cos, sin, H: tl.constexpr, D: tl.constexpr, BLOCK_H: tl.constexpr):
-    """Rotate the H heads of one token.
+    """Rotate the H heads of one token, BLOCK_H heads at a time.
 
     x_ptr, out_ptr  first element of the token, (H, D)
     cos, sin        (BLOCK_D,) values, BLOCK_D >= D / 2
     """
-    offs_h, offs_d = tl.arange(0, BLOCK_H), tl.arange(0, cos.shape[0])
-    mask = (offs_h[:, None] < H) & (offs_d[None, :] < D // 2)
-    ### BEGIN SOLUTION
-    first = offs_h[:, None] * D + offs_d[None, :]
-    second = first + D // 2
-    a = tl.load(x_ptr + first, mask=mask).to(tl.float32)
-    b = tl.load(x_ptr + second, mask=mask).to(tl.float32)
-    tl.store(out_ptr + first, a * cos[None, :] - b * sin[None, :], mask=mask)
-    tl.store(out_ptr + second, b * cos[None, :] + a * sin[None, :], mask=mask)
-    ### END SOLUTION
+    offs_d = tl.arange(0, cos.shape[0])
+    for begin in tl.static_range(0, H, BLOCK_H):  # unrolled by the compiler
+        offs_h = begin + tl.arange(0, BLOCK_H)
+        mask = (offs_h[:, None] < H) & (offs_d[None, :] < D // 2)
+        ### BEGIN SOLUTION
+        first = offs_h[:, None] * D + offs_d[None, :]
+        second = first + D // 2
+        a = tl.load(x_ptr + first, mask=mask).to(tl.float32)
+        b = tl.load(x_ptr + second, mask=mask).to(tl.float32)
+        tl.store(out_ptr + first, a * cos[None, :] - b * sin[None, :], mask=mask)
+        tl.store(out_ptr + second, b * cos[None, :] + a * sin[None, :], mask=mask)
+        ### END SOLUTION
 
 
 @triton.jit
@@ -297,6 +302,10 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # So x and dy are read only once for both gradients.
 #
+# At each sum over a row, the [warps](../glossary.md#warp) of a program wait for each other. One
+# [reduction](../glossary.md#reduction) of pairs computes both sums with half of the waiting: `tl.reduce((a, b), 0,
+# add_pairs)` returns the sum of a and the sum of b. `add_pairs` adds two pairs.
+#
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_ptr`, `dy_ptr`, `dx_ptr` | (M, N) | inputs, output; row strides `stride_xm`, `stride_ym`, `stride_dm` |
@@ -329,6 +338,12 @@ lab.check("24_block_kernels/partial_share")
 
 # %% cell="solution" id="rms_norm_backward_kernel"
 @triton.jit
+def add_pairs(a, b, c, d):
+    """(a, b) + (c, d), for tl.reduce."""
+    return a + c, b + d
+
+
+@triton.jit
 def rms_norm_backward_kernel(
     x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
     BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
@@ -342,9 +357,11 @@ def rms_norm_backward_kernel(
     for row in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
         x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * stride_ym + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-        r = tl.rsqrt(tl.sum(x * x) / N + EPS)
-        mean = tl.sum(dy * w * x) / N
-        tl.store(dx_ptr + row * stride_dm + offs_n, r * (dy * w - x * (r * r * mean)), mask=mask_n)
+        squares, products = tl.reduce((x * x, dy * w * x), 0, add_pairs)
+        r, mean = tl.rsqrt(squares / N + EPS), products / N
+        dx = r * (dy * w - x * (r * r * mean))
+        # The next kernel reads dx: ask the L2 to keep it longer than x and dy.
+        tl.store(dx_ptr + row * stride_dm + offs_n, dx, mask=mask_n, eviction_policy="evict_last")
         dw += dy * x * r
     tl.store(partial_ptr + tl.program_id(0) * N + offs_n, dw, mask=mask_n)
     ### END SOLUTION
@@ -402,7 +419,7 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 #   kernel.
 # - Let the forward pass store r of each row (4 bytes), and let the backward kernel load it. Is this faster?
 # - For 5120 columns, `BLOCK_N` is 8192, so 3 of 8 elements are masked. Split each row into 4096 and 1024 columns
-#   instead. On an H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
+#   instead. Is the kernel faster? `python -m bench.norm_backward` compares this and other variants.
 #
 # **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. For RMSNorm,
 # its documentation reports {claim: liger_norm} of separate PyTorch operations. `python -m bench.block_kernels` compares

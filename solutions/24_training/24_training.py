@@ -56,10 +56,10 @@ EPS = tl.constexpr(1e-6)
 
 def rope(q, k, cos, sin, backward, q_out, k_out):
     (B, T, H, D), HK = q.shape, k.shape[2]
-    BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
+    BLOCK_H, BLOCK_HK = (min(triton.next_power_of_2(n), 16) for n in (H, HK))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=2,
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=triton.next_power_of_2(D // 2), num_warps=8,
     )  # fmt: skip
 
 
@@ -75,10 +75,11 @@ def swiglu_backward(x, dy, dx, BLOCK_N=1024):
 
 
 def norm_programs(M, N):
-    """Programs for M rows of N elements: enough to keep memory busy, but at least about 8 rows per program."""
+    """Number of programs for M rows of N elements: enough to keep memory busy, with 8 rows or more each."""
     gpu = lab.device.current()
-    most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
-    return min(M, max(triton.cdiv(M, 8), 2), most)
+    most = gpu.sms * min(max(4096 // N, 1), 8) if gpu else 8
+    programs = min(M, max(triton.cdiv(M, 8), 2), most)
+    return triton.cdiv(M, triton.cdiv(M, programs))
 
 
 def rms_norm_backward(x, w, dy, dx, dw):
@@ -86,9 +87,11 @@ def rms_norm_backward(x, w, dy, dx, dw):
     programs = norm_programs(M, N)
     partial = torch.empty(programs, N, dtype=torch.float32, device=x.device)
     strides = x.stride(0), dy.stride(0), dx.stride(0)
+    gpu, stage_bytes = lab.device.current(), 2 * BLOCK_N * x.element_size()  # a row of x and one of dy
+    stages = min(gpu.limits.shared_per_block_kb * 1024 // stage_bytes, 5) if gpu else 3
     rms_norm_backward_kernel[(programs,)](
         x, w, dy, dx, partial, M, N, *strides,
-        BLOCK_N=BLOCK_N, STAGES=3 if BLOCK_N <= 8192 else 1, num_warps=min(max(BLOCK_N // 512, 1), 16),
+        BLOCK_N=BLOCK_N, STAGES=max(stages, 1), num_warps=min(max(BLOCK_N // 256, 1), 16),
     )  # fmt: skip
     BLOCK_P = min(triton.next_power_of_2(programs), 512) if lab.device.has_gpu() else 4
     column_sums_kernel[(triton.cdiv(N, 32),)](partial, dw, programs, N, BLOCK_P=BLOCK_P, BLOCK_N=32, num_warps=8)
@@ -114,19 +117,21 @@ def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.
 
 @triton.jit
 def rotate_heads(x_ptr, out_ptr, cos, sin, H: tl.constexpr, D: tl.constexpr, BLOCK_H: tl.constexpr):
-    """Rotate the H heads of one token.
+    """Rotate the H heads of one token, BLOCK_H heads at a time.
 
     x_ptr, out_ptr  first element of the token, (H, D)
     cos, sin        (BLOCK_D,) values, BLOCK_D >= D / 2
     """
-    offs_h, offs_d = tl.arange(0, BLOCK_H), tl.arange(0, cos.shape[0])
-    mask = (offs_h[:, None] < H) & (offs_d[None, :] < D // 2)
-    first = offs_h[:, None] * D + offs_d[None, :]
-    second = first + D // 2
-    a = tl.load(x_ptr + first, mask=mask).to(tl.float32)
-    b = tl.load(x_ptr + second, mask=mask).to(tl.float32)
-    tl.store(out_ptr + first, a * cos[None, :] - b * sin[None, :], mask=mask)
-    tl.store(out_ptr + second, b * cos[None, :] + a * sin[None, :], mask=mask)
+    offs_d = tl.arange(0, cos.shape[0])
+    for begin in tl.static_range(0, H, BLOCK_H):  # unrolled by the compiler
+        offs_h = begin + tl.arange(0, BLOCK_H)
+        mask = (offs_h[:, None] < H) & (offs_d[None, :] < D // 2)
+        first = offs_h[:, None] * D + offs_d[None, :]
+        second = first + D // 2
+        a = tl.load(x_ptr + first, mask=mask).to(tl.float32)
+        b = tl.load(x_ptr + second, mask=mask).to(tl.float32)
+        tl.store(out_ptr + first, a * cos[None, :] - b * sin[None, :], mask=mask)
+        tl.store(out_ptr + second, b * cos[None, :] + a * sin[None, :], mask=mask)
 
 
 @triton.jit
@@ -177,6 +182,12 @@ def swiglu_backward_kernel(x_ptr, dy_ptr, dx_ptr, N, stride_xm, stride_ym, strid
 
 
 @triton.jit
+def add_pairs(a, b, c, d):
+    """(a, b) + (c, d), for tl.reduce."""
+    return a + c, b + d
+
+
+@triton.jit
 def rms_norm_backward_kernel(
     x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
     BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
@@ -189,9 +200,11 @@ def rms_norm_backward_kernel(
     for row in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
         x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
         dy = tl.load(dy_ptr + row * stride_ym + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-        r = tl.rsqrt(tl.sum(x * x) / N + EPS)
-        mean = tl.sum(dy * w * x) / N
-        tl.store(dx_ptr + row * stride_dm + offs_n, r * (dy * w - x * (r * r * mean)), mask=mask_n)
+        squares, products = tl.reduce((x * x, dy * w * x), 0, add_pairs)
+        r, mean = tl.rsqrt(squares / N + EPS), products / N
+        dx = r * (dy * w - x * (r * r * mean))
+        # The next kernel reads dx: ask the L2 to keep it longer than x and dy.
+        tl.store(dx_ptr + row * stride_dm + offs_n, dx, mask=mask_n, eviction_policy="evict_last")
         dw += dy * x * r
     tl.store(partial_ptr + tl.program_id(0) * N + offs_n, dw, mask=mask_n)
 
