@@ -1,8 +1,8 @@
 """The levels of unit 16 beside cuBLAS on a Hopper GPU; which of them are right, and which constants are fastest.
 
     python -m bench.hopper --probe             every level on small shapes, each watched: run this first
-    python -m bench.hopper [--json FILE]       the ladder at 4096³ and 8192³, with units 14 and 15 beside it
-    python -m bench.hopper --tune              stages, clusters and groups of the last level
+    python -m bench.hopper [--json FILE]       the ladder at four shapes, with units 14 and 15 beside it
+    python -m bench.hopper --tune              stages, clusters and groups of level 4
 
 fp16, random normal. The probe runs in a process of its own: a kernel that hangs is stopped, and the others go on.
 """
@@ -21,7 +21,7 @@ from bench.precompile import share_of, stopwatch
 from bench.watched import Stopped, follow
 from grader.course.solutions import solution_text
 from labutils.gpu import device
-from labutils.lessons import ring_gluon
+from labutils.lessons import ping_pong_kernel, ring_gluon
 
 UNITS, SM = ("16_matmul_hopper", "16_matmul_ring"), 90
 SHAPES = ((1, 1, 1), (128, 256, 64), (64, 40, 16), (300, 520, 328), (513, 1000, 777), (1024, 1024, 4096))
@@ -32,6 +32,9 @@ SPIN = "#define SPIN_LIMIT 3000000000ul"
 
 PATIENCE_S = 90.0
 """Seconds for one level of the probe; the first also loads PyTorch."""
+
+TIMED = ((4096, 4096, 4096), (8192, 8192, 8192), (5120, 6144, 4096), (7168, 3072, 8192))
+"""M, N, K. No kernel was tuned for the last two; level 4 leaves the last of their waves almost empty."""
 
 SIZES = (4096, 8192)
 STAGES, CLUSTERS, GROUPS = (3, 4), (1, 2), (2, 4, 8, 16)
@@ -46,11 +49,17 @@ def levels(unit, ring) -> dict:
     """Calls (a, b (K, N), c) by name."""
 
     found = {"tile": unit.tile, "ring": ring.ring, "Gluon": ring_gluon.ring, "persistent": ring.persistent}
+    found |= {"ping-pong": ring.ping_pong, "chosen": ring.fastest}
     found |= {f"ring, {n} stages": functools.partial(ring.ring, stages=n) for n in (2, 3)}
     for stages, cluster in itertools.product(STAGES, CLUSTERS):
         call = functools.partial(ring.persistent, stages=stages, cluster=cluster)
         found[f"persistent, {stages} stages, clusters of {cluster}"] = call
     return {name: turned(level) for name, level in found.items()}
+
+
+def both_layouts(name: str) -> bool:
+    """Does the level of this name also take B stored (K, N)?"""
+    return name.startswith(("persistent", "ping-pong", "chosen"))
 
 
 # --- the probe -----------------------------------------------------------------------------------------------------
@@ -59,7 +68,7 @@ def levels(unit, ring) -> dict:
 def probe() -> dict[str, str]:
     """What each level does on small shapes, "right" or what is wrong, in the order in which they are tried."""
     names = list(levels(*map(solution, UNITS)))
-    plan, found = [(n, kn) for n in names for kn in (False, True) if not kn or n.startswith("persistent")], {}
+    plan, found = [(n, kn) for n in names for kn in (False, True) if not kn or both_layouts(n)], {}
     while len(found) < len(plan):
         for index, said in watched(len(found)):
             name, across = plan[index]
@@ -93,8 +102,9 @@ def trials(first: int) -> None:
     for name in UNITS:
         lines = first_line.findall(solution_text(name))
         units.append(solution(name, *((line, line.replace("#include", f"{SPIN}\\n#include")) for line in lines)))
+    ping_pong_kernel.SOURCE = f"{SPIN}\n{ping_pong_kernel.SOURCE}"
     calls = levels(*units)
-    plan = [(n, kn) for n in calls for kn in (False, True) if not kn or n.startswith("persistent")]
+    plan = [(n, kn) for n in calls for kn in (False, True) if not kn or both_layouts(n)]
     for name, across in plan[first:]:
         try:
             worst, said = 0.0, "right"
@@ -125,26 +135,26 @@ def trials(first: int) -> None:
 
 
 def measure(watch) -> list[dict]:
-    """The ladder, in turns with cuBLAS, at each size and both ways in which B can lie."""
+    """The ladder, in turns with cuBLAS, at each shape and both ways in which B can lie."""
     import torch
 
     triton, before = solution("14_matmul_triton_persistent"), solution("15_matmul_tensor_cores")
     found, rows = levels(*map(solution, UNITS)), []
-    ours = {n: found[n] for n in ("tile", "ring", "Gluon", "persistent")}
+    ours = {n: found[n] for n in ("tile", "ring", "Gluon", "persistent", "ping-pong", "chosen")}
     beside = {
         "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c),
         "unit 14, persistent": functools.partial(triton.persistent, relu=False),
     }
-    for n, by_columns in itertools.product(SIZES, (True, False)):
-        calls = beside | (ours if by_columns else {"persistent": ours["persistent"]})
+    for (M, N, K), by_columns in itertools.product(TIMED, (True, False)):
+        calls = beside | {n: f for n, f in ours.items() if by_columns or both_layouts(n)}
         if not by_columns:
             calls["unit 15, pipelined"] = before.pipelined
-        seconds = turns(watch, n, n, n, by_columns, calls)
-        rates = {name: 2 * n**3 / s / 1e12 for name, s in seconds.items()}
-        print(f"{n}³, B stored {'N × K' if by_columns else 'K × N'}")
+        seconds = turns(watch, M, N, K, by_columns, calls)
+        rates = {name: 2 * M * N * K / s / 1e12 for name, s in seconds.items()}
+        print(f"{M} × {N}, K = {K}, B stored {'N × K' if by_columns else 'K × N'}")
         for name, rate in sorted(rates.items(), key=lambda row: row[1]):
             print(f"  {name:22} {rate:6.0f} TFLOP/s  {rate / rates['cuBLAS']:.3f} × cuBLAS", flush=True)
-        rows.append({"n": n, "b": "NK" if by_columns else "KN", "tflops": rates})
+        rows.append({"shape": [M, N, K], "b": "NK" if by_columns else "KN", "tflops": rates})
     return rows
 
 
@@ -157,7 +167,7 @@ def levels_here(watch) -> list[dict]:
 
 
 def tune(watch) -> dict:
-    """The last level with each choice of its constants."""
+    """Level 4 with each choice of its constants."""
     import torch
 
     unit, table = solution(UNITS[1]), {}
@@ -187,7 +197,7 @@ def tune(watch) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.hopper", description=__doc__.splitlines()[0])
     parser.add_argument("--probe", action="store_true", help="try every level on small shapes, each watched")
-    parser.add_argument("--tune", action="store_true", help="time choices of the last level's constants")
+    parser.add_argument("--tune", action="store_true", help="time choices of level 4's constants")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--trials", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

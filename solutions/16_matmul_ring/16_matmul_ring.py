@@ -195,7 +195,7 @@ lab.play(ring, *(torch.rand(shape).half() for shape in ((128, 384), (256, 384), 
 # %% [markdown]
 # ## Level 4: a persistent grid of clusters
 #
-# The last kernel extends your ring:
+# The next kernel extends your ring:
 #
 # - **Persistent grid.** There is one block per SM. Each block computes one tile of C after another. While the consumers
 #   store a tile of C, the producer already fetches A and B for the next tile of C.
@@ -204,6 +204,8 @@ lab.play(ring, *(torch.rand(shape).half() for shape in ((128, 384), (256, 384), 
 #   therefore wait until the consumers of *both* blocks have read the stage that it fills next. So each consumer warp
 #   arrives at the `empty` mbarriers of both blocks. A block must not exit while the other block can still access its
 #   shared memory. So both blocks call `cluster_sync()` at the end.
+# - **Back and forth.** For every second tile of C, the producer starts at the end of K. `place` takes every second
+#   group of tiles from the right. The [L2](../glossary.md#l2-cache) still has what was read last.
 # - **[TMA](../glossary.md#tma) stores.** `store_pieces` writes results to swizzled boxes in shared memory, without
 #   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
 #
@@ -263,9 +265,9 @@ lab.play(ring, *(torch.rand(shape).half() for shape in ((128, 384), (256, 384), 
 #     };
 #     auto place = [&](int tile) {  // set m0 and n0
 #         int first = tile / (GROUP * tiles_n) * GROUP, within = tile % (GROUP * tiles_n);
-#         int rows = min(tiles_m - first, GROUP);
+#         int rows = min(tiles_m - first, GROUP), column = within / rows;
 #         m0 = ((first + within % rows) * CLUSTER + rank) * 128;
-#         n0 = within / rows * 256;
+#         n0 = (first / GROUP % 2 ? tiles_n - 1 - column : column) * 256;  // every second group from the right
 #     };
 #     auto release = [&](int which) {  // each consumer warp calls this when it has read stage `which`
 #         if (lane < CLUSTER) {
@@ -277,9 +279,11 @@ lab.play(ring, *(torch.rand(shape).half() for shape in ((128, 384), (256, 384), 
 #
 #     if (warp == 8) {  // the producer, given
 #         constexpr int PARTS = TRANSPOSED ? 4 / CLUSTER : 1, WIDTH = 256 / CLUSTER / PARTS;  // boxes of B per block
+#         int back = 0;
 #         for (int tile = begin; tile < tiles && lane == 0; tile += clusters) {
 #             place(tile);
-#             for (int k0 = 0; k0 < K; k0 += 64) {
+#             for (int s = 0; s < steps; s++) {
+#                 int k0 = (back ? steps - 1 - s : s) * 64;
 #                 char *a_tile = memory + stage * (A_TILE + B_TILE), *b_tile = a_tile + A_TILE;
 #                 mbarrier_wait(&empty[stage], parity ^ 1);
 #                 mbarrier_expect(&full[stage], A_TILE + B_TILE);
@@ -295,6 +299,7 @@ lab.play(ring, *(torch.rand(shape).half() for shape in ((128, 384), (256, 384), 
 #                 }
 #                 next_stage();
 #             }
+#             back ^= 1;  // every second tile from the end of K
 #         }
 #     } else {
 #         int group = warp / 4, before = 0;
@@ -377,6 +382,68 @@ lab.check("16_matmul_ring/persistent")
 hopper.instructions(matmul_ring, matmul_persistent)
 
 # %% [markdown]
+# ## Level 5, given: two groups in ping-pong
+#
+# In level 4, both consumer groups store at the same time, and the tensor cores wait. In level 5, each group has its own
+# tiles of C, and the groups multiply in turns ([ping-pong](../glossary.md#ping-pong)): while one group stores, the
+# other multiplies. Two more mbarriers, `turn[0]` and `turn[1]`, tell each group when it may start.
+#
+# - **Tiles of 128 × 192.** One group now holds the accumulators of a whole tile. For 128 × 256 these would be 256
+#   registers per thread, and a thread can have at most 255. For 128 × 192 they are 192.
+# - **Registers move.** `fewer_registers<24>()` takes registers from the producer's warps, and `more_registers<240>()`
+#   gives them to the consumers.
+#
+# Which level is faster depends on the shape. In a [wave](../glossary.md#wave), each SM computes one tile of C. The last
+# wave takes as long as the others, even if it has few tiles. For M = 7168 and N = 3072, level 4 has 672 tiles for 132
+# SMs: 5.1 waves, so the sixth is almost empty. Level 5 has 896 tiles, which fill 6.8 of seven waves, and its waves are
+# shorter. `fastest` calculates how long all waves take, and calls the faster level.
+#
+# The next cell prints the consumers' loop of level 5. The whole kernel is in `labutils/lessons/ping_pong_kernel.py`.
+
+
+# %% cell="given" id="ping_pong"
+def waves(M, N, width):
+    """Return the number of waves of tiles of 128 × `width`, two of them one above the other for each cluster."""
+    gpu = lab.device.current()
+    return cdiv(cdiv(M, 256) * cdiv(N, width), (gpu.sms if gpu else 132) // 2)
+
+
+def ping_pong(a, b, c):
+    """Compute c = a @ b.T as `persistent` does, with level 5."""
+    (M, N), across = c.shape, b.stride(1) != 1
+    gpu = lab.device.current()
+    blocks = 2 * min((gpu.sms if gpu else 4) // 2, cdiv(M, 256) * cdiv(N, 192))
+    launch = hopper.ping_pong_launcher(blocks, across)
+    b, height = (b.T, 32) if across else (b, 96)
+    in_rows(a, b, c, lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes))
+
+
+def fastest_level(M, N):
+    """Return the level whose waves together take less time."""
+    # measured on an H200 at 8192³: nanoseconds that a wave of each level takes for 64 columns of K
+    return persistent if 700 * waves(M, N, 256) < 534 * waves(M, N, 192) else ping_pong
+
+
+def fastest(a, b, c):
+    """Compute c = a @ b.T as `persistent` does, with the level that is expected to be faster."""
+    fastest_level(*c.shape)(a, b, c)
+
+
+hopper.try_out(ping_pong)
+hopper.show_ping_pong()
+
+# %%
+# Predict: which level is faster for 4096 × 4096, and which for 5120 × 6144?
+for M, N in ((4096, 4096), (8192, 8192), (5120, 6144), (7168, 3072)):
+    counts = f"{waves(M, N, 256):2} waves in level 4, {waves(M, N, 192):2} in level 5"
+    print(f"{M} × {N}: {counts}; faster: {fastest_level(M, N).__name__}")
+
+# %% [markdown]
+# On an H200, level 5 reaches {claim: hopper_ping_pong_of_cublas} of the speed of cuBLAS for 7168 × 3072 with K = 8192,
+# and level 4 {claim: hopper_persistent_almost_empty_wave}. For M = N = K = 4096, level 5 reaches only
+# {claim: hopper_ping_pong_almost_empty_wave}.
+
+# %% [markdown]
 # ## The same ring in Gluon
 #
 # [Gluon](../glossary.md#gluon) is Triton's low-level language. You control [layouts](../glossary.md#layout), shared
@@ -407,8 +474,7 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 # %% [markdown]
 # **Next.** `19_hunt` hides bugs in kernels like these. Try 3 stages, clusters of one block, and groups of 16 tiles in
 # the [grouped ordering](../glossary.md#grouped-ordering): `persistent(a, b, c, stages=3, cluster=1, group=16)`. Is it
-# faster? Then let one consumer warpgroup store while the other warpgroup multiplies
-# ([ping-pong](../glossary.md#ping-pong)).
+# faster?
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
 # ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by

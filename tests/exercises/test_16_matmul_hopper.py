@@ -5,7 +5,7 @@ import torch
 
 from grader.course.solutions import load, solution_text
 from labutils.gpu import device
-from labutils.lessons import ring_gluon
+from labutils.lessons import hopper, ping_pong_kernel, ring_gluon
 
 pytestmark = [
     pytest.mark.gpu,
@@ -59,6 +59,14 @@ def test_levels(unit, ring, level, M, N, K):
 @pytest.mark.parametrize("stages, cluster", [(3, 1), (3, 2), (4, 1), (4, 2)])
 def test_the_last_level(ring, stages, cluster, across):
     product(ring.persistent, 700, 1024, 4096, across, stages=stages, cluster=cluster)
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("M, N, K", [*SHAPES, (4500, 4600, 840)])
+def test_ping_pong(ring, monkeypatch, M, N, K, across):
+    monkeypatch.setattr(ping_pong_kernel, "SOURCE", f"#define SPIN_LIMIT 3000000000ul\n{ping_pong_kernel.SOURCE}")
+    hopper._ping_pong.cache_clear()
+    product(ring.ping_pong, M, N, K, across)
 
 
 def test_gluon():

@@ -194,6 +194,21 @@ LAB_DEVICE void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add = true) {
         : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
 }
 template <int TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[96], uint64_t a, uint64_t b, bool add = true) {  // n = 192
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %98, 0;"
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+            "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+            "%96, %97, p, 1, 1, 0, %99; }"
+        : LAB_32(0), LAB_32(32), LAB_32(64)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+}
+template <int TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool add = true) {  // n = 256
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %130, 0;"
@@ -217,6 +232,13 @@ LAB_DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool add = true) 
 
 // A barrier of 128 threads, one of 15 that a block has beside __syncthreads: `number` is 1 to 15.
 LAB_DEVICE void group_sync(int number) { asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory"); }
+
+// The four warps of a group give back registers, or wait for some: from here on each thread has N, a multiple of 8 from 24
+// to 256. A kernel's warps start with equally many.
+template <int N>
+LAB_DEVICE void fewer_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N>
+LAB_DEVICE void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
 // Which block of its cluster this is.
 LAB_DEVICE int cluster_rank() {

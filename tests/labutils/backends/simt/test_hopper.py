@@ -5,9 +5,11 @@ import pytest
 import torch
 
 from grader.course.solutions import load, solution_text
-from labutils.backends import simt
+from labutils.backends import recording, simt
 from labutils.cuda import nvrtc, tensor_map
 from labutils.exercises import get
+from labutils.gpu import device
+from labutils.lessons import hopper
 
 COPY = """
 #include <lab/hopper.cuh>
@@ -217,11 +219,32 @@ def test_the_last_level_with_and_without_clusters(ring, stages, cluster, across)
     assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
 
 
+@pytest.mark.parametrize("across", [False, True])
+def test_ping_pong(ring, across):  # a ragged last tile, and more tiles than both groups of both clusters have at once
+    M, N, K = 600, 600, 136
+    a, b = torch.randn(M, K).half(), torch.randn(N, K).half()
+    c = torch.full((M, N), torch.nan).half()
+    with recording.record() as seen:
+        ring.ping_pong(a, b.T.contiguous().T if across else b, c)
+    assert not seen.findings
+    assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "M, N, level",
+    [(4096, 4096, "persistent"), (8192, 8192, "persistent"), (5120, 6144, "ping_pong"), (7168, 3072, "ping_pong")],
+)
+def test_the_level_chosen_is_the_one_measured_as_faster(ring, monkeypatch, M, N, level):  # docs/measured.md
+    monkeypatch.setattr(device, "current", lambda: None)  # the SMs of an H200
+    assert ring.fastest_level(M, N).__name__ == level
+
+
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 def test_the_levels_use_the_engines_and_spill_nothing(tiles, ring):
     from labutils.cuda import cubin
 
-    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent):
+    ping_pong = [hopper._ping_pong(transposed) for transposed in (False, True)]
+    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent, *ping_pong):
         made = kernel.compiled(90)
         assert "serialized" not in made.log and made.target == "sm_90a"
         symbol = made.lowered[kernel.name]

@@ -71,11 +71,15 @@ SIMT_INLINE void wgmma_wait(float (&)[COUNT]) {
 }
 template <int TRANSPOSED = 0, int COUNT>
 SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = true) {
-  static_assert(COUNT == 32 || COUNT == 64 || COUNT == 128, "wgmma: 32, 64 or 128 sums for each thread");
+  static_assert(COUNT == 32 || COUNT == 64 || COUNT == 96 || COUNT == 128, "wgmma: 32, 64, 96 or 128 sums for each thread");
   simt_wgmma(d, 2 * COUNT, a, b, add, TRANSPOSED);
 }
 
 SIMT_INLINE void group_sync(int number) { simt_group_sync(number); }
+template <int N>
+SIMT_INLINE void fewer_registers() {}
+template <int N>
+SIMT_INLINE void more_registers() {}
 SIMT_INLINE int cluster_rank() { return (int)simt_cluster_rank(); }
 SIMT_INLINE void cluster_sync() { simt_cluster_sync(); }
 SIMT_INLINE void store_async(float2* to, float2 v, uint64_t* bar, int rank) {
