@@ -558,7 +558,7 @@ def our_gradients(gluon: bool, causal: bool) -> Competitor:
 
 
 def backward_rows(watch) -> Iterator[Row]:
-    shapes = [(GRADIENTS, True)]
+    shapes = [(shape, True) for shape in GRADIENTS]
     shapes += [(Shape(B, H, N, 128, True, (0, 0)), False) for B, H, N in UNTUNED_GRADIENTS]
     for shape, tuned in shapes:
         causal = shape.causal
