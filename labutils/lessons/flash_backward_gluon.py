@@ -127,7 +127,6 @@ def differentiate(group: gl.constexpr, outputs, sums_ptr, smem, bars, place, M, 
         slot, phase_slot = turn % 2, turn // 2 & 1
         tile = turn % per_head + first_tile
         q, dout = q_smem.index(stage), dout_smem.index(stage)
-        ds_own, ds_other = ds_smem.index(slot * 2 + group), ds_smem.index(slot * 2 + 1 - group)
         mbarrier.wait(q_full.index(stage), phase)
         s = warpgroup_mma(k, q.permute((1, 0)), zeros, use_acc=False, is_async=True)
         mbarrier.wait(dout_full.index(stage), phase)
@@ -144,6 +143,8 @@ def differentiate(group: gl.constexpr, outputs, sums_ptr, smem, bars, place, M, 
         ds = (p * (dp - delta_smem.index(stage).load(s_layout))).to(dtype)
         weights = gl.convert_layout(p.to(dtype), p_layout)
         mbarrier.wait(ds_empty.index(slot), phase_slot ^ 1)
+        # named here and not above: in more registers, the loop would load from local memory, behind the atomic adds
+        ds_own, ds_other = ds_smem.index(slot * 2 + group), ds_smem.index(slot * 2 + 1 - group)
         ds_own.store(ds)
         fence_async_shared()
         barrier()
