@@ -77,6 +77,11 @@ class Text:
         begin, end = self.span(node)
         return self.text[begin:end]
 
+    def operand(self, node: ast.AST) -> str:
+        """The text of an expression that is to stand beside an operator."""
+        plain = isinstance(node, (ast.Name, ast.Call, ast.Subscript, ast.Attribute, ast.Constant))
+        return self.of(node) if plain else f"({self.of(node)})"
+
     def change(self, what: str, node: ast.AST, new: str) -> Change:
         return Change(what, *self.span(node), new, node.lineno)
 
@@ -333,22 +338,34 @@ def _guessed_masks(source: Text) -> list[str]:
 
 def operators(source: Text, node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        left, right = source.of(node.left), source.of(node.right)
+        left, right = source.operand(node.left), source.operand(node.right)
         if isinstance(node.op, ast.FloorDiv):
             yield source.change("the rounding", node, f"(({left} + {right} - 1) // {right})")
         for symbol in OPERATORS[type(node.op)]:
             yield source.change("the operator", node, f"({left} {symbol} {right})")
         if isinstance(node.op, (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod)):
-            yield source.change("the order of the operands", node, f"({right} {_symbol(node.op)} {left})")
+            yield source.change("the order of the operands", node, f"({right} {SYMBOLS[type(node.op)]} {left})")
     if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
         symbol = "-=" if isinstance(node.op, ast.Add) else "+="
         yield source.change("the operator", node, f"{source.of(node.target)} {symbol} {source.of(node.value)}")
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
-        yield source.change("the sign", node, source.of(node.operand))
+        yield source.change("the sign", node, source.operand(node.operand))
 
 
-def _symbol(op: ast.operator) -> str:
-    return {ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}[type(op)]
+def _grouped(source: Text, node: ast.AST) -> Iterator[Change]:
+    """Parentheses in a formula: `(a + b) * c` and `a + b * c`, and so on."""
+    if not isinstance(node, ast.BinOp) or source.kind(node) != "value":
+        return
+    outer, left, right = SYMBOLS.get(type(node.op)), node.left, node.right
+    if isinstance(left, ast.BinOp) and outer and (inner := SYMBOLS.get(type(left.op))):
+        a, b, c = map(source.operand, (left.left, left.right, right))
+        yield source.change("the parentheses", node, f"({a} {inner} ({b} {outer} {c}))")
+    if isinstance(right, ast.BinOp) and outer and (inner := SYMBOLS.get(type(right.op))):
+        a, b, c = map(source.operand, (left, right.left, right.right))
+        yield source.change("the parentheses", node, f"(({a} {outer} {b}) {inner} {c})")
+
+
+SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}
 
 
 def _rounding(source: Text, node: ast.AST) -> Iterator[Change]:
@@ -466,7 +483,7 @@ def terms(source: Text, node: ast.AST) -> Iterator[Change]:
     """A term or a factor too many."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.BitAnd)):
         for side in (node.left, node.right):
-            yield source.change("the term (one may be too many)", node, source.of(side))
+            yield source.change("the term (one may be too many)", node, source.operand(side))
 
 
 def _statements(source: Text, node: ast.AST) -> Iterator[Change]:
@@ -514,10 +531,10 @@ def _factors(source: Text, node: ast.expr, strides: list[str], what: str) -> Ite
         kind = source.kind(term)
         if kind in ("index", "block") and not isinstance(term, ast.Constant):
             for factor in [*strides, *source.named("size", "tile")]:
-                yield source.change(what, term, f"{source.of(term)} * {factor}")
+                yield source.change(what, term, f"{source.operand(term)} * {factor}")
         if kind in ("stride", "size", "tile"):
             for factor in [*source.named("index", before=node.lineno), *source.blocks]:
-                yield source.change(what, term, f"{factor} * {source.of(term)}")
+                yield source.change(what, term, f"{factor} * {source.operand(term)}")
 
 
 def _indices(source: Text, node: ast.AST) -> Iterator[Change]:
@@ -543,8 +560,7 @@ def _bounds(source: Text, node: ast.AST) -> Iterator[Change]:
 def _signs(source: Text, node: ast.AST) -> Iterator[Change]:
     """A sign, or `1 -` and `1 +`, that a part of a formula lacks."""
     if _is_operand(source, node) and source.kind(node) == "value":
-        text = source.of(node)
-        plain = text if isinstance(node, (ast.Name, ast.Call)) else f"({text})"
+        plain = source.operand(node)
         yield source.change("the sign", node, f"(-{plain})")
         for sign in "-+":
             yield source.change("the term (one may be missing)", node, f"(1 {sign} {plain})")
@@ -555,7 +571,7 @@ def _missing(source: Text, node: ast.AST) -> Iterator[Change]:
     if not _is_operand(source, node) or source.kind(node) != "value":
         return
     text = source.of(node)
-    plain = text if isinstance(node, (ast.Name, ast.Call, ast.Subscript)) else f"({text})"
+    plain = source.operand(node)
     for number in ("2", "3", "0.5"):
         yield source.change("the factor (one may be missing)", node, f"({number} * {plain})")
     parent = source.parents.get(node)
@@ -608,7 +624,7 @@ Rules = tuple[tuple[Callable[[Text, ast.AST], Iterator[Change]], ...], ...]
 
 RULES: Rules = (
     (comparisons, _functions, _accumulations, _shapes, _initial, _exchanged, _exchanged_values, _rounding),
-    (_memory, operators),
+    (_memory, operators, _grouped),
     (_names, constants, terms),
     (_signs,),
     (_addresses, _bounds, _indices, _statements, _moves),

@@ -7,6 +7,7 @@ division by zero and an overflow. The operands are in the interpreter's frame.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -147,12 +148,24 @@ def infinite_operand(texts: list[tuple[int, str]]) -> Evidence | None:
     """Of NaN: a load that puts inf in place of masked lanes, and a product of matrices that takes what was loaded."""
     for line in statements.naming(texts, r"^\s*\w+\s*=\s*tl\.load\(.*\bother\s*=\s*-?float\("):
         loaded = line.text.split("=")[0].strip()
-        for product in statements.naming(texts, rf"\btl\.dot\(.*\b{loaded}\b"):
+        for product in statements.naming(texts, r"\btl\.dot\("):
+            if not re.search(rf"\b{loaded}\b", _arguments(product.text, "tl.dot(")):
+                continue
             return Evidence(
                 f"{line} puts inf into what {product} multiplies: inf · 0, and inf − inf in its sums, are NaN",
                 f"Load {loaded} with other=0.0. What must not count is set to -inf after the product, in the result.",
             )
     return None
+
+
+def _arguments(text: str, call: str) -> str:
+    """What stands between the parentheses of a call."""
+    rest, depth = text.partition(call)[2], 1
+    for at, c in enumerate(rest):
+        depth += (c in "([") - (c in ")]")
+        if not depth:
+            return rest[:at]
+    return rest
 
 
 _WHERE = "Only if that value is right choose the result of this case with tl.where."

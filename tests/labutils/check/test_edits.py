@@ -95,6 +95,29 @@ def test_what_is_missing_comes_from_elsewhere_in_the_text(wanted):
     assert any(wanted in c.applied(FORMULA) for c in changes(FORMULA)), wanted
 
 
+GROUPED = """\
+@triton.jit
+def kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + c)
+    y = (x + 1.0) + (2.0 - x)
+    tl.store(out_ptr + c, tl.sum(y) + y * 3.0)
+"""
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "((x + 1.0) * (2.0 - x))",  # an operator leaves its operands whole
+        "y = (2.0 - x)\n",  # and so does a term that goes
+        "(((x + 1.0) + 2.0) - x)",  # other parentheses
+        "((tl.sum(y) + y) * 3.0)",
+    ],
+)
+def test_expressions_keep_their_parentheses_or_get_others(wanted):
+    assert any(wanted in c.applied(GROUPED) for c in changes(GROUPED)), wanted
+
+
 def test_what_a_name_stands_for_is_read_from_how_it_is_computed():
     kinds = Text(FORMULA).kinds
     assert {n: kinds[n] for n in ("r", "c", "inside", "total", "x", "s", "start", "a")} == {

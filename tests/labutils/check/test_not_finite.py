@@ -75,6 +75,7 @@ def test_of_nan_that_no_operation_makes_the_loads_are_named(text, said):
         ('-float("inf")', "tl.dot(q, k.T)", True),
         ("0.0", "tl.dot(q, k.T)", False),
         ('-float("inf")', "tl.max(k)", False),
+        ('-float("inf")', "tl.dot(q, (p[:, None])) - k[:, None]", False),
     ],
 )
 def test_an_infinite_operand_of_a_product_is_named(other, product, said):
