@@ -60,15 +60,16 @@ def scale_rows_kernel(
     tl.store(out_ptr + row * stride_om + offs_n, x / tl.sum(tl.abs(x)), mask=offs_n < N)
 
 
-def warps_for(BLOCK_N):
-    """Warps of a program with one row, tuned on an H200 by `python -m bench.fusion --tune`."""
-    return min(max(BLOCK_N // 512, 1), 8) if BLOCK_N <= 4096 else min(BLOCK_N // 1024, 32)
+def warps_for(N):
+    """Warps of a program with one row of N elements, a power of two: tuned on an H200."""
+    if N <= 4096:
+        return min(triton.cdiv(triton.next_power_of_2(N), 512), 8)
+    return min(triton.next_power_of_2(N // 1024 + 1) // 2, 32)
 
 
 def options_for(N):
     """Tile size and launch options for rows of N elements."""
-    BLOCK_N = triton.next_power_of_2(N)
-    return dict(BLOCK_N=BLOCK_N, num_warps=warps_for(BLOCK_N))
+    return dict(BLOCK_N=triton.next_power_of_2(N), num_warps=warps_for(N))
 
 
 def rms_norm(x, w, out):
@@ -128,10 +129,10 @@ lab.check("13_fusion/chain_speedup")
 # | `BLOCK_N` | constant | a power of two ≥ N |
 # | `EPS` | constant | ε |
 #
-# `N` and the strides are constants. Of an ordinary integer argument, Triton knows only whether it is 1 and whether it is
-# divisible by 16. 5000 is divisible by 8, but not by 16: for fp16 rows of 5000 columns, Triton could not prove that a
-# 16-byte load is aligned and stays inside the row, and each thread would load 2 bytes at a time. The price of constants:
-# Triton compiles the kernel again for every new N or stride.
+# `N` and the strides are constants. Of an ordinary integer argument, Triton knows only whether it is 1 and whether it
+# is divisible by 16. 5000 is divisible by 8, but not by 16: for fp16 rows of 5000 columns, Triton could not prove that
+# a 16-byte load is aligned and stays inside the row, and each thread would load 2 bytes at a time. The price of
+# constants: Triton compiles the kernel again for every new N or stride.
 #
 # <details><summary>Hint 1</summary>Each program computes one row, as in <code>scale_rows_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Load elements past the end of the row as 0: they then add nothing to the sum. For
