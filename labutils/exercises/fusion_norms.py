@@ -86,7 +86,7 @@ def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
         Case("17 × 115, padded rows", {"M": 17, "N": 115}, layout="padded"),
         Case("9 × 700, values up to ten thousand", {"M": 9, "N": 700}, "large"),
         Case("6 × 243, wide range", {"M": 6, "N": 243}, "wide"),
-        Case("8 × 320, values of about a thousandth", {"M": 8, "N": 320}, "faint"),
+        Case("8 × 328, a multiple of 8 but not of 16, values of about a thousandth", {"M": 8, "N": 328}, "faint"),
         Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
         *large_value_cases(20, 6),
         Case("90 × 255, many rows", {"M": 90, "N": 255}, "position"),

@@ -50,7 +50,9 @@ def eager_chain(x, residual, w):
 
 # An example for section 1: this kernel divides each row by the sum of its absolute values.
 @triton.jit
-def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def scale_rows_kernel(
+    x_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """out[m, n] = x[m, n] / sum_k |x[m, k]|; one program computes one row."""
     row = tl.program_id(0)
     offs_n = tl.arange(0, BLOCK_N)
@@ -58,15 +60,16 @@ def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.const
     tl.store(out_ptr + row * stride_om + offs_n, x / tl.sum(tl.abs(x)), mask=offs_n < N)
 
 
-def warps_for(BLOCK_N):
-    """Warps of a program with one row, tuned on an H200 by `python -m bench.fusion --tune`."""
-    return min(max(BLOCK_N // 512, 1), 8) if BLOCK_N <= 4096 else min(BLOCK_N // 1024, 32)
+def warps_for(N):
+    """Warps of a program with one row of N elements, a power of two: tuned on an H200."""
+    if N <= 4096:
+        return min(triton.cdiv(triton.next_power_of_2(N), 512), 8)
+    return min(triton.next_power_of_2(N // 1024 + 1) // 2, 32)
 
 
 def options_for(N):
     """Tile size and launch options for rows of N elements."""
-    BLOCK_N = triton.next_power_of_2(N)
-    return dict(BLOCK_N=BLOCK_N, num_warps=warps_for(BLOCK_N))
+    return dict(BLOCK_N=triton.next_power_of_2(N), num_warps=warps_for(N))
 
 
 def rms_norm(x, w, out):
@@ -119,11 +122,17 @@ lab.check("13_fusion/chain_speedup")
 # |---|---|---|
 # | `x_ptr` | (M, N) | input: fp32, fp16 or [bf16](../glossary.md#bf16) |
 # | `out_ptr` | (M, N) | output, of the same type |
-# | `stride_xm` | number | distance between neighboring rows of x, in elements |
-# | `stride_om` | number | distance between neighboring rows of the output, in elements |
+# | `N` | constant | number of columns |
+# | `stride_xm` | constant | distance between neighboring rows of x, in elements |
+# | `stride_om` | constant | distance between neighboring rows of the output, in elements |
 # | `w_ptr` | (N,) | weight |
 # | `BLOCK_N` | constant | a power of two ≥ N |
 # | `EPS` | constant | ε |
+#
+# `N` and the strides are constants. Of an ordinary integer argument, Triton knows only whether it is 1 and whether it
+# is divisible by 16. 5000 is divisible by 8, but not by 16: for fp16 rows of 5000 columns, Triton could not prove that
+# a 16-byte load is aligned and stays inside the row, and each thread would load 2 bytes at a time. The price of
+# constants: Triton compiles the kernel again for every new N or stride.
 #
 # <details><summary>Hint 1</summary>Each program computes one row, as in <code>scale_rows_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Load elements past the end of the row as 0: they then add nothing to the sum. For
@@ -133,7 +142,9 @@ lab.check("13_fusion/chain_speedup")
 
 # %% cell="solution" id="rms_norm_kernel"
 @triton.jit
-def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def rms_norm_kernel(
+    x_ptr, w_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Divide each row by its root mean square, then multiply by the weight.
 
     out[m, n] = x[m, n] * w[n] / sqrt(sum_k x[m, k]^2 / N + EPS)
@@ -186,7 +197,8 @@ lab.check("13_fusion/rms_norm")
 # %% cell="solution" id="rms_residual_silu_kernel"
 @triton.jit
 def rms_residual_silu_kernel(
-    x_ptr, residual_ptr, w_ptr, out_ptr, N, stride_xm, stride_rm, stride_om, BLOCK_N: tl.constexpr
+    x_ptr, residual_ptr, w_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_rm: tl.constexpr,
+    stride_om: tl.constexpr, BLOCK_N: tl.constexpr
 ):  # fmt: skip
     """SiLU of the RMSNorm of a sum.
 
@@ -269,7 +281,10 @@ if lab.device.has_gpu():
 
 # %% cell="solution" id="layer_norm_kernel"
 @triton.jit
-def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def layer_norm_kernel(
+    x_ptr, w_ptr, b_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr,
+    BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Normalize each row to mean 0 and variance 1, then multiply by the weight and add the bias.
 
     out[m, n] = (x[m, n] - mean) * w[n] / sqrt(sum_k (x[m, k] - mean)^2 / N + LAYER_EPS) + b[n]

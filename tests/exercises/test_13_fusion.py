@@ -1,0 +1,26 @@
+"""Unit 13: what the compiler makes of the solution's kernels."""
+
+import re
+
+import pytest
+import torch
+
+from grader.course.solutions import load_text, solution_text
+from labutils.backends.offline import Compiler, launch_spec
+
+MATRICES_AND_VECTORS = {"rms_norm": (2, 1), "rms_residual_silu": (3, 1), "layer_norm": (2, 2)}
+
+
+@pytest.mark.parametrize("name", MATRICES_AND_VECTORS)
+@pytest.mark.parametrize(("N", "pitch", "bits"), [(5000, 5000, 128), (5000, 5004, 64), (777, 784, 16)])
+def test_rows_are_moved_in_the_widest_pieces_that_are_aligned(name, N, pitch, bits, tmp_path):
+    """Rows of fp16. No width is divisible by 16: Triton finds the alignment because N and the strides are constants."""
+    unit, (matrices, vectors) = load_text(solution_text("13_fusion"), tmp_path), MATRICES_AND_VECTORS[name]
+    x, w = torch.empty(2, pitch, dtype=torch.float16)[:, :N], torch.empty(N, dtype=torch.float16)
+    arrays = [x] * (matrices - 1) + [w] * vectors + [x]
+    arguments = (*arrays, N, *[pitch] * matrices)
+    kernel = getattr(unit, f"{name}_kernel")
+    texts, _ = Compiler((90,)).listings(launch_spec(kernel, arguments, unit.options_for(N)))
+    found = re.findall(r"(ld|st)\.global(?:\.v(\d))?\.b(\d+)", texts["ptx"])
+    moved = {kind: min(int(count or 1) * int(each) for k, count, each in found if k == kind) for kind, _, _ in found}
+    assert moved == {"ld": bits, "st": bits}
