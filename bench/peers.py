@@ -645,9 +645,7 @@ def supervise(groups: Sequence[str], keep: Callable[[list[dict]], None]) -> list
             if who:
                 without.setdefault(row, []).append(who)
             else:  # while they took turns
-                results.append(
-                    {"name": row, "tuned": True, "ratio": None, "least": 1.0, "left_out": {"all": str(problem)}}
-                )
+                results.append(unmeasured(row, str(problem)))
 
 
 def main() -> int:

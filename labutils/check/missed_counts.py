@@ -269,12 +269,12 @@ def _moved(bound: Bound, lines: list, counts: Mapping[str, Any], texts: list[tup
     listed = "; ".join(f"line {n}, `{shortened(text, 80)}`: {size:,} bytes" for size, n, text in rows[:3] if size and n)
     if not listed:
         return ""
-    must = f"{counts['compulsory_read']:,} bytes must be read and {counts['compulsory_written']:,} written"
     if bound.count == "wave_load_sectors":
         return (
             f"Most move on {listed}. Programs that run at the same time read a sector only once: give neighboring "
             "program numbers tiles that share rows or columns of the inputs, in both directions."
         )
+    must = f"{counts['compulsory_read']:,} bytes must be read and {counts['compulsory_written']:,} written"
     loops = [h for size, n, _ in rows[:3] if size and (h := statements.python_loop(texts, n))]
     repeated = ""
     if loops:
