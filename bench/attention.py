@@ -130,12 +130,13 @@ def gluon_works() -> bool:
 
 
 def try_gluon() -> None:
-    """Whole programs and one in part, shared key heads, both head sizes, with and without a mask, beside the formula in
-    fp32: the output, and for head size 128 the gradients. Ends the process with 1 if wrong."""
+    """Whole programs and one in part, full and ragged tiles, shared key heads, both head sizes, with and without a
+    mask, beside the formula in fp32: the output, and the gradients where the kernel takes the arrays. Ends the process
+    with 1 if wrong."""
     import torch
 
     unit = solution(UNIT)
-    for N, D, causal in itertools.product((128, 512, 640), (64, 128), (False, True)):
+    for N, D, causal in itertools.product((128, 200, 512, 640), (64, 128), (False, True)):
         q, k, v, dout = flat(*inputs(Shape(1, 4, N, D, causal, (0, 0)), count=4))
         k, v = k[:2], v[:2]
         out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")

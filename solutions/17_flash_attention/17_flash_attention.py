@@ -414,18 +414,21 @@ lab.check("17_flash_attention/flash")
 # choose the order. In the kernel of the file `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
 # [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. The kernel is a [persistent
 # kernel](../glossary.md#persistent-kernel): each program has a list of tiles of queries, and loads the next Q before it
-# ends the current tile. In each iteration, a warpgroup calls the function `overlap`, which is in the next code cell.
-# This function has three steps:
+# ends the current tile. In each iteration, a warpgroup waits for its turn and calls the function `overlap`, which is in
+# the next code cell. This function has four steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
-# 2. Start the product of the weights and values of the *current* tile.
-# 3. Wait for the scores only, and compute their softmax while the [tensor cores](../glossary.md#tensor-core) finish the
-#    second product.
+# 2. Start the product of the weights and values of the *current* tile: first the left half of the weights, with the
+#    first half of the rows of v, then the right half.
+# 3. Call `mbarrier.arrive(next_turn, count=1)`. Now the next warpgroup may start its products
+#    ([ping-pong](../glossary.md#ping-pong)).
+# 4. Wait for the scores only. The caller computes their softmax while the [tensor
+#    cores](../glossary.md#tensor-core) finish the other products.
 #
-# Write the three lines of `overlap` that start the two products and wait for the scores. `x = warpgroup_mma(a, b, c,
-# use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`. `x =
-# warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in flight](../glossary.md#in-flight).
-# This exercise gives no points and needs a Hopper GPU.
+# Write the five lines of `overlap` that do this. `x = warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts the
+# computation of c + a·b, or of a·b with `use_acc=False`. `v.slice(i, n)` is the n rows of v from row i on. `x =
+# warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in
+# flight](../glossary.md#in-flight). This exercise gives no points and needs a Hopper GPU.
 #
 # We measured these TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library
 # for neural networks) are called through PyTorch.
@@ -467,27 +470,25 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup
 
 
 @gluon.jit
-def overlap(q, k_t, v, k_read, zeros, weights, acc, m, l, scale):
-    """Run one iteration of a warpgroup. Return (next weights, acc, m, l, factor); the caller multiplies acc by factor.
+def overlap(q, k_t, v, zeros, left, right, acc, next_turn):
+    """Start the products of an iteration. Return the next scores (64, BLOCK_N), and acc while its product still runs.
 
-    q        (64, D)         in shared memory
-    k_t      (D, BLOCK_N)    the next tile's keys, in shared memory
-    v        (BLOCK_N, D)    the current tile's values, in shared memory
-    weights  (64, BLOCK_N)   the current tile's weights, in registers
-    acc      (64, D)         in registers, as are zeros (64, BLOCK_N), m (64,) and l (64,)
+    q            (64, D)             in shared memory
+    k_t          (D, BLOCK_N)        the next tile's keys, in shared memory
+    v            (BLOCK_N, D)        the current tile's values, in shared memory
+    left, right  (64, BLOCK_N / 2)   the current tile's weights, in registers, by halves of its keys
+    acc          (64, D)             in registers, as are zeros (64, BLOCK_N)
+    next_turn    the mbarrier at which the next warpgroup waits for its turn
     """
+    HALF: gl.constexpr = v.shape[0] // 2
     ### BEGIN SOLUTION
     s = warpgroup_mma(q, k_t, zeros, use_acc=False, is_async=True)
-    acc = warpgroup_mma(weights, v, acc, is_async=True)
-    s = warpgroup_mma_wait(1, [s])
+    acc = warpgroup_mma(left, v.slice(0, HALF), acc, is_async=True)
+    acc = warpgroup_mma(right, v.slice(HALF, HALF), acc, is_async=True)
+    mbarrier.arrive(next_turn, count=1)
+    s = warpgroup_mma_wait(2, [s])
     ### END SOLUTION
-    mbarrier.arrive(k_read, count=1)  # the copying warp may overwrite k_t
-    m_new = gl.maximum(m, gl.max(s, 1) * scale)
-    p = gl.exp2(s * scale - m_new[:, None])
-    factor = gl.exp2(m - m_new)
-    l = l * factor + gl.sum(p, 1)
-    acc, weights = warpgroup_mma_wait(0, [acc, weights])
-    return p, acc, m_new, l, factor
+    return s, acc
 
 
 # %%

@@ -22,9 +22,9 @@ from unit import overlap
 from labutils.lessons.flash_backward_gluon import STAGES, backward_kernel
 from labutils.lessons.flash_gluon import flash_kernel
 
-def tiles(rows, columns, kind=gl.bfloat16, name="bf16"):
-    layout = gl.NVMMASharedLayout.get_default_for([rows, columns], kind)
-    return f"tensordesc<{name}[{rows}, {columns}],{layout!r}>"
+def tiles(*shape, kind=gl.bfloat16, name="bf16"):
+    layout = gl.NVMMASharedLayout.get_default_for(list(shape), kind)
+    return f"tensordesc<{name}{list(shape)},{layout!r}>"
 
 def compiled(kernel, types, constants):
     types = [*types, *["constexpr"] * len(constants)]
@@ -36,26 +36,28 @@ def compiled(kernel, types, constants):
     print(found.asm["ptx"].count("wgmma.mma_async"), found.metadata.shared)
 
 if sys.argv[2] == "forward":
-    types = [tiles(64, 64), tiles(128, 64), tiles(128, 64), tiles(64, 64), "*fp32", "*i32", "*i32", "i32", "fp32",
-             "i32"]
-    constants = {"D": 64, "BLOCK_N": 128, "CAUSAL": True, "STAGES": 2, "GROUPS": 3, "ITERATION": overlap}
+    D, causal, tail = (int(x) for x in sys.argv[3:])
+    types = [tiles(1, 64, D), tiles(1, 128, D), tiles(1, 128, D), tiles(1, 64, D), "*fp32", "*i32", "*i32", "i32",
+             "fp32", "i32"]
+    constants = {"D": D, "BLOCK_N": 128, "CAUSAL": bool(causal), "TAIL": bool(tail), "STAGES": 2,
+                 "GROUPS": 2 if D == 128 else 3, "START": overlap}
     compiled(flash_kernel, types, constants)
 else:
-    types = [*[tiles(64, 128)] * 4, *[tiles(1, 64, gl.float32, "fp32")] * 2, *[tiles(64, 128)] * 2, "*fp32", "i32",
-             "fp32", "i32"]
+    types = [*[tiles(64, 128)] * 4, *[tiles(1, 64, kind=gl.float32, name="fp32")] * 2, *[tiles(64, 128)] * 2,
+             "*fp32", "i32", "fp32", "i32"]
     constants = {"GROUP": 2, "D": 128, "BLOCK_M": 64, "CAUSAL": True, "STAGES": STAGES}
     compiled(backward_kernel, types, constants)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["forward", "backward"])
+@pytest.mark.parametrize("which", ["forward 64 1 0", "forward 64 0 1", "forward 128 0 0", "backward"])
 def test_the_gluon_kernel_compiles_for_hopper(tmp_path, which):
     pytest.importorskip("triton.experimental.gluon.language.nvidia.hopper")
     (tmp_path / "unit.py").write_text(solution_text("17_flash_attention"), encoding="utf-8")
     environment = os.environ | {"TRITON_INTERPRET": "0"}
     found = subprocess.run(
-        [sys.executable, "-c", COMPILE, str(tmp_path), which], capture_output=True, text=True, env=environment
+        [sys.executable, "-c", COMPILE, str(tmp_path), *which.split()], capture_output=True, text=True, env=environment
     )
     assert found.returncode == 0, found.stderr[-2000:]
     products, shared = map(int, found.stdout.split()[-2:])
@@ -70,15 +72,24 @@ def test_the_schedule_balances_every_piece_once(heads, pieces, programs, causal)
     costs = [i + 1 if causal else pieces for i in range(pieces)]
     given = flash_gluon.schedule(heads, costs, programs)
     assert sorted(itertools.chain.from_iterable(given)) == list(range(heads * pieces))
-    loads = [sum(costs[piece % pieces] + 0.5 for piece in program) for program in given]
-    assert max(loads) - min(loads) <= max(costs) + 0.5  # the last piece of a program begins before another one is free
+    loads = [sum(costs[piece % pieces] + 1 for piece in program) for program in given]
+    assert max(loads) - min(loads) <= max(costs) + 1  # the last piece of a program begins before another one is free
+
+
+@pytest.mark.parametrize(("heads", "pieces"), [(60, 27), (48, 16), (48, 24), (128, 31), (32, 86)])
+def test_the_short_pieces_of_a_causal_mask_even_out_the_programs(heads, pieces):
+    flash_gluon = pytest.importorskip("labutils.lessons.flash_gluon")
+    costs = [1.5 * (i + 1) for i in range(pieces)]
+    loads = [sum(costs[i % pieces] + 1 for i in program) for program in flash_gluon.schedule(heads, costs, 132)]
+    assert max(loads) <= 1.04 * sum(loads) / 132
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("N, D", [(128, 128), (640, 128), (384, 64)])
+@pytest.mark.parametrize("N, D", [(128, 128), (640, 128), (384, 64), *itertools.product((1, 63, 200, 1000), (64, 128))])
 def test_the_gluon_kernels_agree_with_the_formula(N, D, causal, tmp_path):
-    """More pieces than SMs, pieces in part, and two query heads for each key head."""
+    """More pieces than SMs, pieces in part, groups without queries, any number of keys, two query heads for each key
+    head; and nothing is written behind the arrays."""
     if not device.runs(90):
         pytest.skip("needs a Hopper GPU")
     import torch
@@ -90,7 +101,8 @@ def test_the_gluon_kernels_agree_with_the_formula(N, D, causal, tmp_path):
     torch.manual_seed(0)
     q, dout = torch.randn(2, 80, N, D, device="cuda", dtype=torch.bfloat16)
     k, v = torch.randn(2, 40, N, D, device="cuda", dtype=torch.bfloat16)
-    out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")
+    memory = torch.full((80 * N + 64, D), 7.0, device="cuda", dtype=torch.bfloat16)
+    out, lse = memory[: 80 * N].view(q.shape), torch.empty(q.shape[:2], device="cuda")
     flash_gluon.launcher(load_text(solution_text("17_flash_attention"), tmp_path).overlap)(q, k, v, out, lse, causal)
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     right = formula(*exact, causal)
@@ -101,6 +113,7 @@ def test_the_gluon_kernels_agree_with_the_formula(N, D, causal, tmp_path):
         found |= zip(
             "qkv", zip(gradients, torch.autograd.grad(right[0], exact, dout.double()), strict=True), strict=True
         )
+    assert (memory[80 * N :] == 7).all()
     for name, (got, expected) in found.items():
         assert (got - expected).abs().max() < 1e-2 * expected.abs().max(), name
 
