@@ -153,7 +153,7 @@ def tune_rows(table: Table, N: int) -> None:
         return go
 
     variants = {f"fused, {w} warps": fused(w) for w in (1, 2, 4, 8, 16, 32) if 4 <= width // (32 * w) <= 64}
-    for tile in (2048, 4096, 8192) if N <= 4096 else (N,):
+    for tile in (1024, 2048, 4096, 8192) if N <= 4096 else (N,):
         for each in (8, 16, 32, 64):  # elements a thread
             rows, warps = max(1, tile // width), max(tile, width) // (32 * each)
             if not 1 <= warps <= 32:

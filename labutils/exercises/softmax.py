@@ -223,7 +223,7 @@ _softmax("softmax", "Softmax, one row per program", Points(correct=3, bounds=(MO
 
 def rows_per_program(N: int) -> int:
     """Rows of a tile in the persistent kernel's launcher."""
-    return max(1, 4096 // max(128, 1 << (N - 1).bit_length()))
+    return max(1, 1024 // max(128, 1 << (N - 1).bit_length()))
 
 
 _softmax(

@@ -57,9 +57,9 @@ def softmax(x, out):
 def persistent_settings(N):
     """Tile size and launch options for rows of N elements, tuned on an H200 by `python -m bench.softmax --tune`."""
     BLOCK_N = max(128, triton.next_power_of_2(N))
-    BLOCK_M = 2048 // BLOCK_N if BLOCK_N <= 512 else 1
-    num_warps = min(max(BLOCK_M * BLOCK_N // 1024, 1), 16)
-    return dict(BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, STAGES=2 if BLOCK_N <= 8192 else 1, num_warps=num_warps)
+    if BLOCK_N <= 1024:  # one warp with whole rows: no barriers in its reductions
+        return dict(BLOCK_M=1024 // BLOCK_N, BLOCK_N=BLOCK_N, STAGES=1, num_warps=1)
+    return dict(BLOCK_M=1, BLOCK_N=BLOCK_N, STAGES=2 if BLOCK_N <= 8192 else 1, num_warps=min(BLOCK_N // 1024, 16))
 
 
 @functools.cache
@@ -112,6 +112,20 @@ lab.check("11_softmax/naive_bytes")
 # weight 0.) If *every* element of a row is -inf, x − m is -inf − -inf: the results are NaN, as in PyTorch. No other
 # result may be NaN.
 #
+# `N` and the strides are constants, for two reasons:
+#
+# - Of an ordinary integer argument, Triton knows only whether it is 1 and whether it is divisible by 16. 5000 is
+#   divisible by 8, but not by 16: for fp16 rows of 5000 columns, Triton could not prove that a 16-byte load is aligned
+#   and stays inside the row, and each thread would load 2 bytes at a time.
+# - With a constant N, the compiler removes loads that are past the end of the row in every thread. For 20 000 fp32
+#   columns, 10 of 16 loads per thread remain, and 64 instead of 101 registers. So two programs fit on an
+#   [SM](../glossary.md#sm), not one.
+#
+# On an H200 in fp32, constants raised the bandwidth from {claim: softmax_arguments_9000} to
+# {claim: softmax_constants_9000} of a copy's for 9000 columns, and from {claim: softmax_arguments_20000} to
+# {claim: softmax_constants_20000} for 20 000 columns. The price: Triton compiles the kernel again for every new N or
+# stride.
+#
 # <details><summary>Hint 1</summary>Elements past the end of the row take part in the maximum and in the sum. Which
 # value never changes a maximum? What is exp of this value, and does it change the sum?</details>
 # <details><summary>Hint 2</summary>Load with <code>other=-float("inf")</code>, convert to fp32, and mask the store
@@ -122,7 +136,9 @@ lab.check("11_softmax/naive_bytes")
 
 # %% cell="solution" id="softmax_kernel"
 @triton.jit
-def softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def softmax_kernel(
+    x_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Softmax of each row.
 
     out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
@@ -179,12 +195,15 @@ traffic.ledger(
 # so on. The registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many
 # programs the GPU runs at once (`03_occupancy`).
 #
+# For rows of up to 1024 elements, a tile has 1024 elements and a program has only one warp: the reductions of a warp
+# need no [barrier](../glossary.md#barrier).
+#
 # On a GPU, the launcher starts 16 times as many programs as the GPU runs at once. On an H200 with rows of 256 elements,
 # the kernel then reached {claim: softmax_16_rounds}. Without the factor of 16, it reached only
 # {claim: softmax_1_round}: then all programs load at the same time, and later all store at the same time. With more
 # programs, the GPU starts a waiting program whenever one ends. Soon the programs are at different steps, and some load
-# while others store. With `num_stages` in `tl.range`, a program loads its next tile while it computes the current one
-# ([software pipelining](../glossary.md#software-pipelining)).
+# while others store. For longer rows, the launcher sets `num_stages` in `tl.range` to 2: a program then loads its next
+# tile while it computes the current one ([software pipelining](../glossary.md#software-pipelining)).
 #
 # <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
 # plus <code>offs_n[None, :]</code>. Its mask must compare row indices with M and column indices with N.</details>
@@ -197,8 +216,9 @@ traffic.ledger(
 # %% cell="solution" id="persistent_softmax_kernel"
 @triton.jit
 def persistent_softmax_kernel(
-    x_ptr, out_ptr, M, N, stride_xm, stride_om, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr
-):
+    x_ptr, out_ptr, M, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr
+):  # fmt: skip
     """Softmax of each row.
 
     out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
@@ -230,7 +250,7 @@ lab.check("11_softmax/persistent_softmax")
 # Here a row has at most 1024 columns. Each lane of the row's warp keeps 32 numbers in registers: `v[k]` is the number
 # in column `lane + 32·k`, so that each load is [coalesced](../glossary.md#coalesced-access). Compute the maximum and
 # the sum with `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After shuffles with
-# `s` = 16, 8, 4, 2, 1, *every* lane has the result, without shared memory or a [barrier](../glossary.md#barrier).
+# `s` = 16, 8, 4, 2, 1, *every* lane has the result, without shared memory or a barrier.
 #
 # <details><summary>Hint 1</summary>Write five loops: load and maximum, shuffle the maximum, exp and sum, shuffle the
 # sum, store.</details>
@@ -291,7 +311,7 @@ lab.check("11_softmax/warp_softmax")
 # {claim: softmax_load_rate} on an H200. (A copy's bandwidth is twice this rate, because it counts loads and stores.) A
 # load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a busy one. By
 # [Little's law](../glossary.md#littles-law), the bytes in flight must be at least rate · latency:
-# {claim: softmax_bytes_in_flight} for each of the 132 [SMs](../glossary.md#sm). An alternative would be to copy each
+# {claim: softmax_bytes_in_flight} for each of the 132 SMs. An alternative would be to copy each
 # row to an array `row` in shared memory, with the loop `for (n = t; n < N; n += T) row[n] = x[n];`. Each store waits
 # for its load, and the next load usually starts only after this store, so each thread has only 4 bytes in flight. But a
 # thread that loads into registers can issue many loads before it uses the first result. If 1024 threads on an SM load

@@ -96,7 +96,7 @@ lab.check("12_online_softmax/merged_sum")
 # [fp32](../glossary.md#fp32) scalars. A row may *begin* with blocks of -inf. The old maximum m and the new maximum
 # m_new are then both -inf, so exp(m − m_new) is NaN, and every later l is NaN too. As in `11_softmax`, x and y are
 # fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16), and a row becomes NaN only if all its elements are
-# -inf.
+# -inf. `N` and the strides are constants, as there.
 #
 # <details><summary>Hint 1</summary>In each iteration, load a block. Compute <code>m_new</code>, the maximum of
 # <code>m</code> and of the block. Rescale <code>l</code> to <code>m_new</code>, as in <code>merged_sum</code>, and add
@@ -109,7 +109,9 @@ lab.check("12_online_softmax/merged_sum")
 
 # %% cell="solution" id="online_softmax_kernel"
 @triton.jit
-def online_softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def online_softmax_kernel(
+    x_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Softmax of each row, in blocks.
 
     out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
@@ -223,7 +225,7 @@ def merged_stats(m, l):
 
 
 @triton.jit
-def stats_kernel(x_ptr, m_ptr, l_ptr, N, parts, stride_xm, BLOCK: tl.constexpr):
+def stats_kernel(x_ptr, m_ptr, l_ptr, N: tl.constexpr, parts, stride_xm: tl.constexpr, BLOCK: tl.constexpr):
     """Store m[row, part] and l[row, part] of BLOCK elements of x. One program computes one part of one row."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
@@ -238,8 +240,9 @@ def stats_kernel(x_ptr, m_ptr, l_ptr, N, parts, stride_xm, BLOCK: tl.constexpr):
 
 @triton.jit
 def normalize_kernel(
-    x_ptr, m_ptr, l_ptr, out_ptr, lse_ptr, N, parts, stride_xm, stride_om, BLOCK: tl.constexpr, BLOCK_P: tl.constexpr
-):
+    x_ptr, m_ptr, l_ptr, out_ptr, lse_ptr, N: tl.constexpr, parts, stride_xm: tl.constexpr, stride_om: tl.constexpr,
+    BLOCK: tl.constexpr, BLOCK_P: tl.constexpr
+):  # fmt: skip
     """Store exp(x - m) / l of one part of one row, with m and l of the whole row. Store lse[row] = m + log(l)."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
@@ -295,8 +298,8 @@ lab.check("12_online_softmax/split_softmax")
 # %% cell="solution" id="one_launch_kernel"
 @triton.jit
 def one_launch_kernel(
-    x_ptr, m_ptr, l_ptr, counters_ptr, out_ptr, lse_ptr, M, N, parts, stride_xm, stride_om, LAG,
-    BLOCK: tl.constexpr, BLOCK_P: tl.constexpr,
+    x_ptr, m_ptr, l_ptr, counters_ptr, out_ptr, lse_ptr, M, N: tl.constexpr, parts, stride_xm: tl.constexpr,
+    stride_om: tl.constexpr, LAG, BLOCK: tl.constexpr, BLOCK_P: tl.constexpr,
 ):  # fmt: skip
     """Store the softmax and the log-sum-exp of each row of x, in one launch of 2 · parts · (M + LAG) programs.
 

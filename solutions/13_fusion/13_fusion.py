@@ -129,10 +129,8 @@ lab.check("13_fusion/chain_speedup")
 # | `BLOCK_N` | constant | a power of two ≥ N |
 # | `EPS` | constant | ε |
 #
-# `N` and the strides are constants. Of an ordinary integer argument, Triton knows only whether it is 1 and whether it
-# is divisible by 16. 5000 is divisible by 8, but not by 16: for fp16 rows of 5000 columns, Triton could not prove that
-# a 16-byte load is aligned and stays inside the row, and each thread would load 2 bytes at a time. The price of
-# constants: Triton compiles the kernel again for every new N or stride.
+# `N` and the strides are constants, as in `11_softmax`: with ordinary arguments, each thread would load fp16 rows of
+# 5000 columns 2 bytes at a time, because 5000 is divisible by 8, but not by 16.
 #
 # <details><summary>Hint 1</summary>Each program computes one row, as in <code>scale_rows_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Load elements past the end of the row as 0: they then add nothing to the sum. For

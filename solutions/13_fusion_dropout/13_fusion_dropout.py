@@ -26,7 +26,8 @@
 # number is at least p**. GELU is approximated as in `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with
 # a = √(2/π) · (x + 0.044715·x³).
 #
-# Do not change the given line that computes `u`, one random number for each element.
+# N and the strides are constants, as in `13_fusion`. Do not change the given line that computes `u`, one random number
+# for each element.
 #
 # <details><summary>Hint for dropout_gelu</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32.
 # Apply GELU. Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
@@ -70,7 +71,10 @@ def dropout_gelu_backward(h, bias, dy, p, seed, dh, BLOCK_N=1024):
 
 # %% cell="solution" id="dropout_gelu_kernels"
 @triton.jit
-def dropout_gelu_kernel(h_ptr, bias_ptr, out_ptr, p, seed, N, stride_hm, stride_om, BLOCK_N: tl.constexpr):
+def dropout_gelu_kernel(
+    h_ptr, bias_ptr, out_ptr, p, seed, N: tl.constexpr, stride_hm: tl.constexpr, stride_om: tl.constexpr,
+    BLOCK_N: tl.constexpr
+):  # fmt: skip
     """out[m, n] = gelu(h[m, n] + bias[n]) / (1 - p) where the random number u[m, n] >= p, else 0.
 
     h_ptr     (M, N)  input; rows are stride_hm elements apart
@@ -94,8 +98,9 @@ def dropout_gelu_kernel(h_ptr, bias_ptr, out_ptr, p, seed, N, stride_hm, stride_
 
 @triton.jit
 def dropout_gelu_backward_kernel(
-    h_ptr, bias_ptr, dy_ptr, dh_ptr, p, seed, N, stride_hm, stride_ym, stride_dm, BLOCK_N: tl.constexpr
-):
+    h_ptr, bias_ptr, dy_ptr, dh_ptr, p, seed, N: tl.constexpr, stride_hm: tl.constexpr, stride_ym: tl.constexpr,
+    stride_dm: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """dh[m, n] = dy[m, n] * gelu'(h[m, n] + bias[n]) / (1 - p) where the random number u[m, n] >= p, else 0.
 
     h_ptr     (M, N)  input; rows are stride_hm elements apart

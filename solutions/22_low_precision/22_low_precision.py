@@ -116,9 +116,10 @@ lab.check("22_low_precision/facts")
 # | `q_ptr` | (M, N) | output, uint8: E4M3 codes |
 # | `scale_ptr` | (M,) | output, fp32 |
 #
-# One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. Divide with `tl.div_rn`,
-# which rounds correctly. On a GPU, the last bit of the result of `/` may be wrong. If the exact quotient is a *tie*,
-# halfway between two values of E4M3, y may then be rounded to the wrong one.
+# One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. N and the strides are
+# constants, as in `13_fusion`. Divide with `tl.div_rn`, which rounds correctly. On a GPU, the last bit of the result of
+# `/` may be wrong. If the exact quotient is a *tie*, halfway between two values of E4M3, y may then be rounded to the
+# wrong one.
 #
 # <details><summary>Hint 1</summary><code>magnitude >> 23</code> is the exponent field of |y| in fp32: e + 127. The
 # smallest e is 1 − BIAS, so let <code>exponent</code> be the larger of this field and <code>128 -
@@ -149,7 +150,9 @@ def to_code(y, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr, LAST: tl.constexp
 
 
 @triton.jit
-def quantize_rows_kernel(x_ptr, q_ptr, scale_ptr, N, stride_xm, stride_qm, BLOCK_N: tl.constexpr):
+def quantize_rows_kernel(
+    x_ptr, q_ptr, scale_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_qm: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Compute q[m] = E4M3(x[m] / scale[m]) for one row m. scale[m] is max(|x[m]|) / 448, or 1 for a row of zeros."""
     row = tl.program_id(0).to(tl.int64)
     offs_n = tl.arange(0, BLOCK_N)

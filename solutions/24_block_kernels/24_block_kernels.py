@@ -209,7 +209,8 @@ for position in (100, 1000, 8001):
 # | `x_ptr` | (M, 2N) | input: gate, then up; rows are `stride_xm` elements apart |
 # | `out_ptr` | (M, N) | output; rows are `stride_om` elements apart |
 #
-# One program computes `BLOCK_N` columns of one row. Compute in [fp32](../glossary.md#fp32).
+# One program computes `BLOCK_N` columns of one row. Compute in [fp32](../glossary.md#fp32). N and the strides are
+# constants, as in `13_fusion`.
 #
 # <details><summary>Hint 1 for swiglu</summary>For element n of row m of out, load elements n and N + n of row m of
 # x.</details>
@@ -221,7 +222,9 @@ for position in (100, 1000, 8001):
 
 # %% cell="solution" id="swiglu_kernel"
 @triton.jit
-def swiglu_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def swiglu_kernel(
+    x_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """out[m, n] = silu(x[m, n]) * x[m, N + n] for BLOCK_N columns n of one row m."""
     blocks = tl.cdiv(N, BLOCK_N)
     row = (tl.program_id(0) // blocks).to(tl.int64)
@@ -261,7 +264,10 @@ lab.check("24_block_kernels/swiglu")
 
 # %% cell="solution" id="swiglu_backward_kernel"
 @triton.jit
-def swiglu_backward_kernel(x_ptr, dy_ptr, dx_ptr, N, stride_xm, stride_ym, stride_dm, BLOCK_N: tl.constexpr):
+def swiglu_backward_kernel(
+    x_ptr, dy_ptr, dx_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_ym: tl.constexpr,
+    stride_dm: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Store the gradients of gate in dx[m, n] and of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
     blocks = tl.cdiv(N, BLOCK_N)
     row = (tl.program_id(0) // blocks).to(tl.int64)
@@ -345,8 +351,8 @@ def add_pairs(a, b, c, d):
 
 @triton.jit
 def rms_norm_backward_kernel(
-    x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
-    BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+    x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N: tl.constexpr, stride_xm: tl.constexpr, stride_ym: tl.constexpr,
+    stride_dm: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Store dx of every P-th row, and the sum of dy * x * r over these rows in row pid of partial. P programs run."""
     offs_n = tl.arange(0, BLOCK_N)
@@ -368,7 +374,7 @@ def rms_norm_backward_kernel(
 
 
 @triton.jit
-def column_sums_kernel(partial_ptr, dw_ptr, P, N, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
+def column_sums_kernel(partial_ptr, dw_ptr, P, N: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
     """dw[n] = sum of partial[p, n] over p < P, for BLOCK_N columns n."""
     offs_p, offs_n = tl.arange(0, BLOCK_P), tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask_n = offs_n < N

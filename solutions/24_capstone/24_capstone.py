@@ -71,7 +71,7 @@ ROPE, RESIDUAL, SWIGLU = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 
 
 @triton.jit
-def factor_kernel(x_ptr, factor_ptr, N, stride_xm, BLOCK_N: tl.constexpr):
+def factor_kernel(x_ptr, factor_ptr, N: tl.constexpr, stride_xm: tl.constexpr, BLOCK_N: tl.constexpr):
     """factor[m] = 1 / sqrt(mean(x[m]²) + EPS): the first half of `rms_norm` of unit 13. One program handles one row."""
     row, offs = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK_N)
     x = tl.load(x_ptr + row * stride_xm + offs, mask=offs < N, other=0.0).to(tl.float32)

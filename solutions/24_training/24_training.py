@@ -155,7 +155,9 @@ def rope_kernel(
 
 
 @triton.jit
-def swiglu_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def swiglu_kernel(
+    x_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """out[m, n] = silu(x[m, n]) * x[m, N + n] for BLOCK_N columns n of one row m."""
     blocks = tl.cdiv(N, BLOCK_N)
     row = (tl.program_id(0) // blocks).to(tl.int64)
@@ -167,7 +169,10 @@ def swiglu_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr
 
 
 @triton.jit
-def swiglu_backward_kernel(x_ptr, dy_ptr, dx_ptr, N, stride_xm, stride_ym, stride_dm, BLOCK_N: tl.constexpr):
+def swiglu_backward_kernel(
+    x_ptr, dy_ptr, dx_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_ym: tl.constexpr,
+    stride_dm: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Store the gradients of gate in dx[m, n] and of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
     blocks = tl.cdiv(N, BLOCK_N)
     row = (tl.program_id(0) // blocks).to(tl.int64)
@@ -189,8 +194,8 @@ def add_pairs(a, b, c, d):
 
 @triton.jit
 def rms_norm_backward_kernel(
-    x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
-    BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+    x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N: tl.constexpr, stride_xm: tl.constexpr, stride_ym: tl.constexpr,
+    stride_dm: tl.constexpr, BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Store dx of every P-th row, and the sum of dy * x * r over these rows in row pid of partial. P programs run."""
     offs_n = tl.arange(0, BLOCK_N)
@@ -210,7 +215,7 @@ def rms_norm_backward_kernel(
 
 
 @triton.jit
-def column_sums_kernel(partial_ptr, dw_ptr, P, N, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
+def column_sums_kernel(partial_ptr, dw_ptr, P, N: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
     """dw[n] = sum of partial[p, n] over p < P, for BLOCK_N columns n."""
     offs_p, offs_n = tl.arange(0, BLOCK_P), tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
