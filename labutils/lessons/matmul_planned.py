@@ -97,9 +97,11 @@ def estimate(M, N, K, rows, columns, parts, sms, by_columns=False) -> float:
     waves = triton.cdiv(triton.cdiv(M, rows) * triton.cdiv(N, columns) * parts, sms)
     steps = triton.cdiv(triton.cdiv(K, 64), parts)
     products = 0.04 + 2 * rows * columns * 64 / 6.5e6  # 6.5 TFLOP/s for each SM
-    of_a, of_b = (1.0 if x % 64 == 0 else 1.5 for x in (K, K if by_columns else N))
+    if columns % 64:
+        products *= 1.03  # 32 columns are too few to hide the loads of A from shared memory
+    of_a, of_b = (1.0 if x % 64 == 0 else 1.6 for x in (K, K if by_columns else N))
     loads = (rows * of_a + columns * of_b) * 1.15e-3  # 1.15 ns for 128 bytes
-    loop = waves * (steps * max(products, loads) + 0.6 + 2.7e-5 * rows * columns)
+    loop = waves * (steps * max(products, loads) + 0.5 + 3.5e-5 * rows * columns)
     memory = 2 * (M * K + K * N + M * N) / 4.2e6  # 4.2 TB/s
     sums = 2 + 8 * parts * M * N / 4e6 if parts > 1 else 0
     return 5 + max(loop, memory) + min(loop, memory) / 2 + sums

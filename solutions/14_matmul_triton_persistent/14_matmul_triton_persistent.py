@@ -415,8 +415,8 @@ tiles.show("parts_kernel", "add_parts_kernel", "estimate")
 # | 7168 × 3072, K = 8192 | {claim: planned_7168_before} | {claim: planned_7168} | {claim: planned_7168_tile} |
 # | 5000 × 120, K = 4096 | {claim: planned_narrow_before} | {claim: planned_narrow} | {claim: planned_narrow_tile} |
 #
-# In the last row, cuBLAS is faster: its blocks form [clusters](../glossary.md#cluster), and the TMA writes a tile to the
-# shared memory of all SMs of a cluster at once. `16_matmul_ring` shows this. In Triton 3.6, it is not possible.
+# In the last row, cuBLAS is faster: its blocks form [clusters](../glossary.md#cluster), and the TMA writes a tile to
+# the shared memory of all SMs of a cluster at once. `16_matmul_ring` shows this. In Triton 3.6, it is not possible.
 
 
 # %% cell="given" id="matmul"
