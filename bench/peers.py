@@ -410,7 +410,7 @@ def relu_rows(watch) -> Iterator[Row]:
     shapes = [((n, n, n), by_columns, True) for n in (4096, 8192) for by_columns in LAYOUTS]
     for (M, N, K), by_columns, tuned in [*shapes, *((shape, False, False) for shape in UNTUNED_PRODUCTS)]:
         name = f"matmul + ReLU fp16, {M} × {N}, K {K}, {LAYOUTS[by_columns]}"
-        ours = {"unit 14": writing(unit.persistent)}
+        ours = {"unit 14": writing(unit.persistent), "unit 14, planned": writing(unit.matmul)}
         yield Row(name, product(M, N, K, by_columns), ours, others, check, flops=2 * M * N * K, tuned=tuned)
 
 

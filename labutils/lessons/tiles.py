@@ -7,6 +7,7 @@ L2 is an LRU cache of `l2_tiles` tiles of A and B.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -170,6 +171,22 @@ def machine_code(kernel, arguments: tuple, options: dict, capability: int) -> st
 H200 = {2048: (601, 607), 4096: (721, 731), 8192: (748, 739)}
 """TFLOP/s of unit 14's persistent kernel and of cuBLAS, by M = N = K: NVIDIA H200, fp16, b stored N × K,
 torch 2.11, Triton 3.6, one run of `python -m bench.matmul --only squares`."""
+
+
+def show(*names: str) -> None:
+    """Print functions of level 5, which `matmul_planned` has."""
+    from . import matmul_planned
+
+    for name in names:
+        found = getattr(matmul_planned, name)
+        print(inspect.getsource(getattr(found, "fn", found)))
+
+
+def planned(a, b, c) -> None:
+    """c = max(a @ b, 0) with levels 5 and 6, on a Hopper GPU."""
+    from .matmul_planned import matmul_relu
+
+    matmul_relu(a, b, c)
 
 
 def claims(kernel=None) -> None:

@@ -166,12 +166,12 @@ def persistent_config(M, N):
         tile = dict(BLOCK_M=16, BLOCK_N=64, HALVES=True) if N > 32 else dict(BLOCK_M=64, BLOCK_N=16)
         return dict(BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2) | tile
     if gpu and gpu.capability[0] == 9:
-        large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True)
+        large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True, HALVES=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
-        # on an H200, a wave with tiles of 256 columns takes 1.45 to 1.75 times as long as with 128 columns
-        if waves[0] > 1.55 * waves[1]:
-            return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=3) | large
-        return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=4) | large
+        # on an H200, a wave with tiles of 256 columns takes 1.8 times as long as with 128 columns
+        if waves[0] > 1.8 * waves[1]:
+            return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=4) | large
+        return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=6) | large
     return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
 
 
@@ -362,12 +362,70 @@ lab.check("14_matmul_triton_persistent/tune")
 # new combination of their values, it times all configurations again. In `key`, name only arguments that change the best
 # choice: sizes, flags, and [strides](../glossary.md#stride) if some layouts are slower.
 
+# %% [markdown]
+# ## Level 5, to read: parts in memory, and a model instead of trials
+#
+# Level 4 pays for its atomics: the zeros take a launch of their own, programs wait for each other at the same elements
+# of `sums`, and the order of the additions, and with it the last bits of C, differs from run to run. Level 5 has no
+# atomics. Each program stores its accumulator to its own part of an array `sums` of shape (parts, M, N). A second
+# kernel adds the parts in a fixed order, so that each run gives the same result. If there is only one part, `out_desc`
+# describes C itself, and there is no second kernel.
+#
+# The second launch takes about 2 µs, less than the zeros, because it starts early. With *programmatic dependent
+# launch*, the programs of the second kernel start when all programs of the first one have called
+# `gdc_launch_dependents`. In `gdc_wait`, they wait until all stores of the first kernel are done.
+#
+# For each problem size, there are dozens of choices of a tile and a number of parts. Instead of timing them, `estimate`
+# predicts their times:
+#
+# - A tile takes `steps` iterations along K. In an iteration, an SM multiplies rows · columns · 64 elements, and loads
+#   rows + columns pieces of 128 bytes. The larger of the two times counts: small tiles wait for their loads. A piece
+#   that does not start at a multiple of 128 bytes is in two [cache lines](../glossary.md#cache-line), and takes longer.
+# - Device memory must transfer A, B and C once. Transfers and products overlap only in part, so half of the smaller
+#   time is added.
+# - Several parts are stored and loaded again: 8 bytes for each element of C and each part.
+#
+# We chose the constants with the times of half of {claim: matmul_model_sizes} problem sizes on an H200. At the other
+# half, the planned choice takes {claim: matmul_model_mean} times as long as the best one, on average.
+
+# %%
+tiles.show("parts_kernel", "add_parts_kernel", "estimate")
+
+# %% [markdown]
+# ## Level 6, to read: tiles of 192 columns
+#
+# A product that needs several waves wants a persistent kernel, and a tile with which the last wave is full. A C of 3072
+# × 3072 has 288 tiles of 128 × 256: three waves, but the last one has only 24 tiles. With 384 tiles of 128 × 192, three
+# waves are full, and each takes three quarters of the time. But the sides of an array in Triton are powers of two. With
+# two `tl.dot` in a loop, for 128 and 64 columns, our kernel ran at 0.6 of the speed.
+#
+# [Gluon](../glossary.md#gluon) is Triton's low-level language (`16_matmul_ring` explains it). The file
+# `labutils/lessons/matmul_gluon.py` has the persistent kernel in Gluon, for Hopper. One warp copies tiles. Each of two
+# [warpgroups](../glossary.md#warpgroup) has its own rows of a tile and its own loop, so that one can store while the
+# other multiplies. And a warpgroup may have two accumulators, of 128 and of 64 columns.
+#
+# `matmul` uses all of it: `plan` compares the estimates of levels 5 and 6. Speed relative to cuBLAS (without ReLU) on
+# an H200:
+#
+# | M × N, K | levels 3 and 4 | `matmul` | tile, parts |
+# |---|---|---|---|
+# | 16 × 4096, K = 4096 | {claim: planned_rows_before} | {claim: planned_rows} | {claim: planned_rows_tile} |
+# | 512 × 512, K = 16384 | {claim: planned_long_k_before} | {claim: planned_long_k} | {claim: planned_long_k_tile} |
+# | 3072 × 3072, K = 3072 | {claim: planned_3072_before} | {claim: planned_3072} | {claim: planned_3072_tile} |
+# | 7168 × 3072, K = 8192 | {claim: planned_7168_before} | {claim: planned_7168} | {claim: planned_7168_tile} |
+# | 5000 × 120, K = 4096 | {claim: planned_narrow_before} | {claim: planned_narrow} | {claim: planned_narrow_tile} |
+#
+# In the last row, cuBLAS is faster: its blocks form [clusters](../glossary.md#cluster), and the TMA writes a tile to
+# the shared memory of all SMs of a cluster at once. `16_matmul_ring` shows this. In Triton 3.6, it is not possible.
+
 
 # %% cell="given" id="matmul"
 def matmul(a, b, c):
-    """Compute max(a @ b, 0): with split-K if several programs per tile fit into one wave, else with level 3."""
+    """Compute max(a @ b, 0): on Hopper as planned, elsewhere with split-K if that fits into one wave, or level 3."""
+    if lab.device.runs(90):
+        return tiles.planned(a, b, c)
     *_, parts = split_config(a.shape[0], b.shape[1], a.shape[1])
-    (split_k if parts > 1 else persistent)(a, b, c)
+    return (split_k if parts > 1 else persistent)(a, b, c)
 
 
 # On a GPU, this cell prints the speed of levels 3 and 4, and compares level 3 with cuBLAS, NVIDIA's library.
@@ -382,9 +440,8 @@ lab.claims("14_matmul_triton_persistent")  # a two-minute quiz: predict each num
 #
 # - *[Stream-K](../glossary.md#stream-k)*: divide the K iterations of all tiles evenly among the SMs. A program may then
 #   start in the middle of a tile.
-# - Set `HALVES=True` in `persistent_config`. Tiles are then stored in halves, which takes less [shared
-#   memory](../glossary.md#shared-memory): use the freed memory for one more [stage](../glossary.md#stage)
-#   (`num_stages`).
+# - *Back and forth*: in `multiply_tiles`, let every second tile of a program start at the end of K. What it loads
+#   first, the previous tile loaded last, so it is still in the [L2](../glossary.md#l2-cache).
 #
 # **Reading.** [Triton's tutorial on persistent
 # kernels](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html).

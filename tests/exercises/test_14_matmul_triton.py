@@ -133,7 +133,17 @@ def test_large_tiles_where_they_fit(capability, shape, depth, expected, tmp_path
 @pytest.mark.gpu
 @pytest.mark.skipif(not device.has_gpu(), reason="needs a CUDA GPU")
 @pytest.mark.parametrize(
-    "sizes", [(1, 1, 1), (127, 129, 127), (1000, 777, 333), (1024, 512, 256), (4100, 2049, 333)], ids=str
+    "sizes",
+    [
+        (1, 1, 1),
+        (127, 129, 127),
+        (1000, 777, 333),
+        (1024, 512, 256),
+        (4100, 2049, 333),
+        (100, 136, 5000),
+        (3000, 2000, 64),
+    ],
+    ids=str,
 )
 def test_large_sizes_on_a_gpu(sizes, tmp_path):
     M, N, K = sizes
