@@ -21,7 +21,7 @@ from bench.precompile import share_of, stopwatch
 from bench.watched import Stopped, follow
 from grader.course.solutions import solution_text
 from labutils.gpu import device
-from labutils.lessons import ping_pong_kernel, ring_gluon
+from labutils.lessons import ring_gluon, tiles_kernel
 
 UNITS, SM = ("16_matmul_hopper", "16_matmul_ring"), 90
 SHAPES = ((1, 1, 1), (128, 256, 64), (64, 40, 16), (300, 520, 328), (513, 1000, 777), (1024, 1024, 4096))
@@ -34,7 +34,7 @@ PATIENCE_S = 90.0
 """Seconds for one level of the probe; the first also loads PyTorch."""
 
 TIMED = ((4096, 4096, 4096), (8192, 8192, 8192), (5120, 6144, 4096), (7168, 3072, 8192))
-"""M, N, K. No kernel was tuned for the last two; level 4 leaves the last of their waves almost empty."""
+"""M, N, K. Level 4 leaves the last wave of the last two almost empty."""
 
 SIZES = (4096, 8192)
 STAGES, CLUSTERS, GROUPS = (3, 4), (1, 2), (2, 4, 8, 16)
@@ -50,6 +50,7 @@ def levels(unit, ring) -> dict:
 
     found = {"tile": unit.tile, "ring": ring.ring, "Gluon": ring_gluon.ring, "persistent": ring.persistent}
     found |= {"ping-pong": ring.ping_pong, "chosen": ring.fastest}
+    found |= {f"tiles of {tile}": functools.partial(ring.tiled, tile) for tile in ring.TILES}
     found |= {f"ring, {n} stages": functools.partial(ring.ring, stages=n) for n in (2, 3)}
     for stages, cluster in itertools.product(STAGES, CLUSTERS):
         call = functools.partial(ring.persistent, stages=stages, cluster=cluster)
@@ -59,7 +60,7 @@ def levels(unit, ring) -> dict:
 
 def both_layouts(name: str) -> bool:
     """Does the level of this name also take B stored (K, N)?"""
-    return name.startswith(("persistent", "ping-pong", "chosen"))
+    return name.startswith(("persistent", "ping-pong", "chosen", "tiles of"))
 
 
 # --- the probe -----------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ def trials(first: int) -> None:
     for name in UNITS:
         lines = first_line.findall(solution_text(name))
         units.append(solution(name, *((line, line.replace("#include", f"{SPIN}\\n#include")) for line in lines)))
-    ping_pong_kernel.SOURCE = f"{SPIN}\n{ping_pong_kernel.SOURCE}"
+    tiles_kernel.SOURCE = f"{SPIN}\n{tiles_kernel.SOURCE}"
     calls = levels(*units)
     plan = [(n, kn) for n in calls for kn in (False, True) if not kn or both_layouts(n)]
     for name, across in plan[first:]:

@@ -365,11 +365,11 @@ def cublas(a, b, c) -> Callable[[], object]:
     return functools.partial(torch.matmul, a, b, out=c)
 
 
-def hopper_levels() -> dict[str, Competitor]:
+def hopper_levels(relu: bool = False) -> dict[str, Competitor]:
     """Unit 16 for both layouts of B, where it runs."""
     if not device.runs(90):
         return {}
-    return {"unit 16": writing(turned(solution(UNITS[1]).fastest))}
+    return {"unit 16": writing(turned(functools.partial(solution(UNITS[1]).fastest, relu=relu)))}
 
 
 def matmul_rows(watch) -> Iterator[Row]:
@@ -411,6 +411,7 @@ def relu_rows(watch) -> Iterator[Row]:
     for (M, N, K), by_columns, tuned in [*shapes, *((shape, False, False) for shape in UNTUNED_PRODUCTS)]:
         name = f"matmul + ReLU fp16, {M} × {N}, K {K}, {LAYOUTS[by_columns]}"
         ours = {"unit 14": writing(unit.persistent), "unit 14, planned": writing(unit.matmul)}
+        ours |= hopper_levels(relu=True)
         yield Row(name, product(M, N, K, by_columns), ours, others, check, flops=2 * M * N * K, tuned=tuned)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 import textwrap
@@ -10,11 +9,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from .. import environment
-from ..cuda import kernel as cuda
 from ..cuda import nvrtc
 from ..cuda.kernel import Kernel
 from ..gpu import device
-from . import ping_pong_kernel
+from .tiles_kernel import SOURCE, Tile, kernel
 
 SM = 90
 
@@ -56,18 +54,13 @@ def show_gluon() -> None:
 
 def show_ping_pong() -> None:
     """Print what the consumers of level 5 do before they store a tile."""
-    loop = re.search(r"^ +advance\(group .*?(?=^ +place\()", ping_pong_kernel.SOURCE, re.M | re.S)
+    loop = re.search(r"^ +int other = .*?(?=^\n +// Store the tile)", SOURCE, re.M | re.S)
     print(textwrap.dedent(loop.group(0)))
 
 
-@functools.cache
-def _ping_pong(transposed: bool) -> Kernel:
-    return cuda.compile(ping_pong_kernel.SOURCE, f"matmul_ping_pong<{int(transposed)}>").clustered(2)
-
-
-def ping_pong_launcher(blocks: int, transposed: bool) -> Callable[..., None]:
-    """Launch level 5 with so many blocks: f(boxes of a, of b, of c, M, N, K); transposed: b is (K, N)."""
-    return _ping_pong(transposed)[blocks, 384, ping_pong_kernel.SHARED]
+def tile_launcher(tile: Tile, clusters: int, transposed: bool, relu: bool) -> Callable[..., None]:
+    """Launch level 6 with so many clusters: f(map of a, of b, of c, M, N, K); transposed: b is (K, N)."""
+    return kernel(tile, transposed, relu)[2 * clusters, 384, tile.memory[2]]
 
 
 def instructions(*kernels: Kernel) -> None:

@@ -393,55 +393,108 @@ hopper.instructions(matmul_ring, matmul_persistent)
 # - **Registers move.** `fewer_registers<24>()` takes registers from the producer's warps, and `more_registers<240>()`
 #   gives them to the consumers.
 #
-# Which level is faster depends on the shape. In a [wave](../glossary.md#wave), each SM computes one tile of C. The last
-# wave takes as long as the others, even if it has few tiles. For M = 7168 and N = 3072, level 4 has 672 tiles for 132
-# SMs: 5.1 waves, so the sixth is almost empty. Level 5 has 896 tiles, which fill 6.8 of seven waves, and its waves are
-# shorter. `fastest` calculates how long all waves take, and calls the faster level.
-#
-# The next cell prints the consumers' loop of level 5. The whole kernel is in `labutils/lessons/ping_pong_kernel.py`.
+# The next cell prints the consumers' loop of level 5. The kernel is a template, in
+# `labutils/lessons/tiles_kernel.py`: it computes tiles of other sizes, too, and without ping-pong the two groups halve
+# a tile as in level 4.
 
 
 # %% cell="given" id="ping_pong"
-def waves(M, N, width):
-    """Return the number of waves of tiles of 128 × `width`, two of them one above the other for each cluster."""
-    gpu = lab.device.current()
-    return cdiv(cdiv(M, 256) * cdiv(N, width), (gpu.sms if gpu else 132) // 2)
+def tiled(tile, a, b, c, relu=False):
+    """Compute c = a @ b.T as `persistent` does, in such tiles; with `relu`, max(c, 0)."""
+    (M, N), across = c.shape, b.stride(1) != 1
+    gpu, (rows, columns) = lab.device.current(), tile.extent
+    clusters = min((gpu.sms if gpu else 4) // 2, cdiv(M, rows) * cdiv(N, columns))
+    launch = hopper.tile_launcher(tile, clusters, across, relu)
+    b = b.T if across else b
+
+    def with_boxes(a, b, c, *sizes):
+        maps = (
+            lab.tensor_map(x, box, swizzle=2 * box[1]) for x, box in zip((a, b, c), tile.boxes(across), strict=True)
+        )
+        launch(*maps, *sizes)
+
+    in_rows(a, b, c, with_boxes)
+
+
+PING_PONG = hopper.Tile(128, 192, ping_pong=True)
 
 
 def ping_pong(a, b, c):
-    """Compute c = a @ b.T as `persistent` does, with level 5."""
-    (M, N), across = c.shape, b.stride(1) != 1
-    gpu = lab.device.current()
-    blocks = 2 * min((gpu.sms if gpu else 4) // 2, cdiv(M, 256) * cdiv(N, 192))
-    launch = hopper.ping_pong_launcher(blocks, across)
-    b, height = (b.T, 32) if across else (b, 96)
-    in_rows(a, b, c, lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes))
-
-
-def fastest_level(M, N):
-    """Return the level whose waves together take less time."""
-    # measured on an H200 at 8192³: nanoseconds that a wave of each level takes for 64 columns of K
-    return persistent if 700 * waves(M, N, 256) < 534 * waves(M, N, 192) else ping_pong
-
-
-def fastest(a, b, c):
-    """Compute c = a @ b.T as `persistent` does, with the level that is expected to be faster."""
-    fastest_level(*c.shape)(a, b, c)
+    tiled(PING_PONG, a, b, c)
 
 
 hopper.try_out(ping_pong)
 hopper.show_ping_pong()
 
-# %%
-# Predict: which level is faster for 4096 × 4096, and which for 5120 × 6144?
-for M, N in ((4096, 4096), (8192, 8192), (5120, 6144), (7168, 3072)):
-    counts = f"{waves(M, N, 256):2} waves in level 4, {waves(M, N, 192):2} in level 5"
-    print(f"{M} × {N}: {counts}; faster: {fastest_level(M, N).__name__}")
-
 # %% [markdown]
 # On an H200, level 5 reaches {claim: hopper_ping_pong_of_cublas} of the speed of cuBLAS for 7168 × 3072 with K = 8192,
 # and level 4 {claim: hopper_persistent_almost_empty_wave}. For M = N = K = 4096, level 5 reaches only
-# {claim: hopper_ping_pong_almost_empty_wave}.
+# {claim: hopper_ping_pong_almost_empty_wave}. Level 6 shows why.
+#
+# ## Level 6, given: a tile for each shape
+#
+# In a [wave](../glossary.md#wave), each SM computes one tile of C. The last wave takes as long as the others, even if
+# it has few tiles. For M = 7168 and N = 3072, tiles of 128 × 256 make 672 tiles for 132 SMs: 5.1 waves, so the sixth is
+# almost empty. Tiles of 128 × 192 fill 6.8 of seven waves, and these waves are shorter. Other shapes need other tiles:
+#
+# - **Tiles of 256 × 160 and 256 × 192.** Each group computes 128 rows. A large tile needs fewer bytes per FLOP.
+# - **Side by side.** Two tiles of 256 × 160 one above the other would share B, the smaller operand. Side by side, they
+#   share A: each block fetches half of A's 256 rows, which is 36 KB per stage instead of 42 KB.
+# - **Tiles of 128 × 224.** They fill the last wave where tiles of 128 × 256 leave it almost empty.
+#
+# `TILES` has three measured times for each tile: for an iteration along K, for what comes with each tile (mostly its
+# stores), and for the start and the end of the kernel. `fastest` adds them up, and takes the tile with the smallest
+# sum.
+#
+# **A fused ReLU.** The results are in registers before they are stored. So `max(c, 0)` costs no bytes there:
+# `fastest(a, b, c, relu=True)` takes as long as the product alone. A second kernel would read and write all of C again.
+
+
+# %% cell="given" id="fastest"
+# measured on an H200 (fp16): nanoseconds for an iteration along K, for each tile of a block, and once
+TILES = {
+    hopper.Tile(128, 256): (663, 1900, 5500),
+    PING_PONG: (506, 1700, 2600),
+    hopper.Tile(128, 224): (592, 2800, 1000),
+    hopper.Tile(256, 160, beside=True): (824, 2600, 4600),
+    hopper.Tile(256, 192): (987, 2800, 4500),
+    hopper.Tile(256, 192, beside=True): (978, 2900, 4900),
+}
+
+
+def waves(M, N, tile):
+    """Return the number of waves: in each, a cluster on every two SMs computes its tiles."""
+    gpu, (rows, columns) = lab.device.current(), tile.extent
+    return cdiv(cdiv(M, rows) * cdiv(N, columns), (gpu.sms if gpu else 132) // 2)
+
+
+def expected_ns(M, N, K, tile):
+    iteration, each_tile, once = TILES[tile]
+    return waves(M, N, tile) * (cdiv(K, 64) * iteration + each_tile) + once
+
+
+def fastest_tile(M, N, K):
+    return min(TILES, key=lambda tile: expected_ns(M, N, K, tile))
+
+
+def fastest(a, b, c, relu=False):
+    """Compute c = a @ b.T as `persistent` does, or max(c, 0), in the tiles that are expected to be fastest."""
+    tiled(fastest_tile(*c.shape, a.shape[1]), a, b, c, relu)
+
+
+hopper.try_out(fastest)
+
+# %%
+# Predict: which tile is fastest for 4096 × 4096, which for 5120 × 6144, and which for 3000 × 7000?
+for M, N, K in ((4096, 4096, 4096), (7168, 3072, 8192), (5120, 6144, 4096), (3000, 7000, 5000), (2304, 2304, 2304)):
+    print(f"{M} × {N}, K = {K}: tiles of {fastest_tile(M, N, K)}")
+    for tile in TILES:
+        microseconds = expected_ns(M, N, K, tile) / 1000
+        print(f"  {f'{tile}:':24} {waves(M, N, tile):3} waves, {microseconds:6.1f} µs expected")
+
+# %% [markdown]
+# On an H200, for 3000 × 7000 with K = 5000, tiles of 256 × 160 reach {claim: hopper_tiles_of_cublas} of the speed of
+# cuBLAS, and level 5 {claim: hopper_ping_pong_unfit}: the 528 tiles fill four waves exactly.
 
 # %% [markdown]
 # ## The same ring in Gluon

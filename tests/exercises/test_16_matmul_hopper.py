@@ -1,11 +1,13 @@
 """Unit 16 on a Hopper GPU: every level against PyTorch, on small shapes. A kernel that hangs is stopped."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from grader.course.solutions import load, solution_text
 from labutils.gpu import device
-from labutils.lessons import hopper, ping_pong_kernel, ring_gluon
+from labutils.lessons import ring_gluon, tiles_kernel
 
 pytestmark = [
     pytest.mark.gpu,
@@ -61,12 +63,19 @@ def test_the_last_level(ring, stages, cluster, across):
     product(ring.persistent, 700, 1024, 4096, across, stages=stages, cluster=cluster)
 
 
+@pytest.fixture
+def tiled(ring, monkeypatch):
+    monkeypatch.setattr(tiles_kernel, "SOURCE", f"#define SPIN_LIMIT 3000000000ul\n{tiles_kernel.SOURCE}")
+    tiles_kernel.kernel.cache_clear()
+    yield ring.tiled
+    tiles_kernel.kernel.cache_clear()
+
+
 @pytest.mark.parametrize("across", [False, True])
-@pytest.mark.parametrize("M, N, K", [*SHAPES, (4500, 4600, 840)])
-def test_ping_pong(ring, monkeypatch, M, N, K, across):
-    monkeypatch.setattr(ping_pong_kernel, "SOURCE", f"#define SPIN_LIMIT 3000000000ul\n{ping_pong_kernel.SOURCE}")
-    hopper._ping_pong.cache_clear()
-    product(ring.ping_pong, M, N, K, across)
+def test_tiles(ring, tiled, across):
+    for tile in ring.TILES:
+        for shape in (*SHAPES, (4500, 4600, 840)):
+            product(partial(tiled, tile), *shape, across)
 
 
 def test_gluon():

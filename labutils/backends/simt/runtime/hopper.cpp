@@ -286,13 +286,17 @@ static uptr tile_address(Worker& w, u64 descriptor, u32 rank) {
   return offset + (w.shared_size && !w.dynamic_size ? w.shared_low : window(w, rank));
 }
 
+// Bytes of a swizzled row of a tile.
+static u32 row_bytes(u64 descriptor) { return descriptor >> 62 == 2 ? 64 : 128; }
+
 // The bytes of a block's shared memory that an operand may touch, generously.
 static Reads operand(Worker& w, const Product& p, u32 rank, bool is_a) {
   u64 d = is_a ? p.a : p.b, stride = (d >> 32 & 0x3fff) << 4, leading = (d >> 16 & 0x3fff) << 4;
   u32 rows = is_a ? 64 : p.n;
   uptr low = tile_address(w, d, rank) & ~uptr{127};
   if (is_a || !p.transposed) return {low, (rows / 8 - 1) * stride + 1024};
-  return {low, (rows / 64 - 1) * leading + stride + 1024};
+  u32 columns = row_bytes(d) / 2;
+  return {low, ((rows + columns - 1) / columns - 1) * leading + stride + 8 * row_bytes(d)};
 }
 
 struct Piece {  // the part inside the matrix of 16 bytes of a box
@@ -380,9 +384,10 @@ static void finish_stores(Worker& w, Asynchronous& a, u32 may_stay) {
 
 static float element(Worker& w, u64 descriptor, u32 rank, u32 row, u32 k, bool transposed) {
   u64 stride = (descriptor >> 32 & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4;
-  u64 offset = transposed ? row / 64 * leading + k / 8 * stride + k % 8 * 128 + row % 64 * 2
-                          : row / 8 * stride + row % 8 * 128 + k * 2;
-  uptr at = swizzled(w, tile_address(w, descriptor, rank) + offset, rank, descriptor >> 62 == 1 ? 128 : 0);
+  u32 bytes = row_bytes(descriptor), columns = bytes / 2;
+  u64 offset = transposed ? row / columns * leading + k / 8 * stride + k % 8 * bytes + row % columns * 2
+                          : row / 8 * stride + row % 8 * bytes + k * 2;
+  uptr at = swizzled(w, tile_address(w, descriptor, rank) + offset, rank, descriptor >> 62 ? bytes : 0);
   u16 bits;
   memcpy(&bits, reinterpret_cast<void*>(at), 2);
   return kHalves[bits];

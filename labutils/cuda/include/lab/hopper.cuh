@@ -137,11 +137,11 @@ LAB_DEVICE void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::
 
 // A tile in shared memory as WGMMA reads it, rows of 128 bytes that tma_load swizzled. `tile` may be moved within the
 // first 128 bytes, by 32 bytes for 16 halves. Along the rows (K-major, the usual): 8 rows after `stride` bytes.
-// TRANSPOSED: rows run along n; 8 rows of k after `stride` bytes, 64 columns of n after `leading` bytes.
-LAB_DEVICE uint64_t wgmma_tile(const void *tile, int stride = 1024, int leading = 16) {
-    uint64_t address = shared_address(tile), swizzle_128 = 1;
-    return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 |
-           swizzle_128 << 62;
+// TRANSPOSED: rows run along n; 8 rows of k after `stride` bytes, 64 columns of n after `leading` bytes. With
+// `swizzle` 64, rows have 64 bytes, and the next 32 columns of n come after `leading` bytes.
+LAB_DEVICE uint64_t wgmma_tile(const void *tile, int stride = 1024, int leading = 16, int swizzle = 128) {
+    uint64_t address = shared_address(tile), kind = swizzle == 64 ? 2 : 1;
+    return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | kind << 62;
 }
 
 // Before the first wgmma that uses registers which other instructions have written.
@@ -167,7 +167,8 @@ LAB_DEVICE void wgmma_wait(float (&d)[COUNT]) {
 // the 128 has in d[4 * j + 2 * h + i] the element of row t / 32 * 16 + t % 32 / 4 + 8 * h, column 8 * j + t % 4 * 2 + i.
 #define LAB_8(k) \
     "+f"(d[k]), "+f"(d[k + 1]), "+f"(d[k + 2]), "+f"(d[k + 3]), "+f"(d[k + 4]), "+f"(d[k + 5]), "+f"(d[k + 6]), "+f"(d[k + 7])
-#define LAB_32(k) LAB_8(k), LAB_8(k + 8), LAB_8(k + 16), LAB_8(k + 24)
+#define LAB_16(k) LAB_8(k), LAB_8(k + 8)
+#define LAB_32(k) LAB_16(k), LAB_16(k + 16)
 
 template <int TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add = true) {  // n = 64
@@ -194,6 +195,20 @@ LAB_DEVICE void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add = true) {
         : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
 }
 template <int TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[80], uint64_t a, uint64_t b, bool add = true) {  // n = 160
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %82, 0;"
+        "wgmma.mma_async.sync.aligned.m64n160k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, "
+            "%80, %81, p, 1, 1, 0, %83; }"
+        : LAB_32(0), LAB_32(32), LAB_16(64)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+}
+template <int TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[96], uint64_t a, uint64_t b, bool add = true) {  // n = 192
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %98, 0;"
@@ -206,6 +221,22 @@ LAB_DEVICE void wgmma(float (&d)[96], uint64_t a, uint64_t b, bool add = true) {
             "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
             "%96, %97, p, 1, 1, 0, %99; }"
         : LAB_32(0), LAB_32(32), LAB_32(64)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+}
+template <int TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[112], uint64_t a, uint64_t b, bool add = true) {  // n = 224
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %114, 0;"
+        "wgmma.mma_async.sync.aligned.m64n224k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+            "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+            "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111}, "
+            "%112, %113, p, 1, 1, 0, %115; }"
+        : LAB_32(0), LAB_32(32), LAB_32(64), LAB_16(96)
         : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
 }
 template <int TRANSPOSED = 0>
@@ -226,6 +257,7 @@ LAB_DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool add = true) 
         : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
 }
 #undef LAB_8
+#undef LAB_16
 #undef LAB_32
 
 // --- groups of warps and clusters of blocks ---------------------------------------------------------------------------

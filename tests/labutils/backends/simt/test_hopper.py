@@ -9,7 +9,7 @@ from labutils.backends import recording, simt
 from labutils.cuda import nvrtc, tensor_map
 from labutils.exercises import get
 from labutils.gpu import device
-from labutils.lessons import hopper
+from labutils.lessons import tiles_kernel
 
 COPY = """
 #include <lab/hopper.cuh>
@@ -219,32 +219,61 @@ def test_the_last_level_with_and_without_clusters(ring, stages, cluster, across)
     assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
 
 
+TILES = [
+    tiles_kernel.Tile(128, 256),
+    tiles_kernel.Tile(128, 192, ping_pong=True),
+    tiles_kernel.Tile(128, 224),
+    tiles_kernel.Tile(256, 160, beside=True),
+    tiles_kernel.Tile(256, 192),
+]
+
+
 @pytest.mark.parametrize("across", [False, True])
-def test_ping_pong(ring, across):  # a ragged last tile, and more tiles than both groups of both clusters have at once
-    M, N, K = 600, 600, 136
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_tiles(ring, tile, across):  # ragged last tiles, and more tiles than the clusters have at once
+    M, N, K = 600, 520, 136
     a, b = torch.randn(M, K).half(), torch.randn(N, K).half()
     c = torch.full((M, N), torch.nan).half()
     with recording.record() as seen:
-        ring.ping_pong(a, b.T.contiguous().T if across else b, c)
+        ring.tiled(tile, a, b.T.contiguous().T if across else b, c, relu=across)
     assert not seen.findings
-    assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
+    expected = a.float() @ b.float().T
+    expected = expected.clamp_min(0) if across else expected
+    assert torch.allclose(c.float(), expected, atol=0.05, rtol=2e-3)
 
 
 @pytest.mark.parametrize(
-    "M, N, level",
-    [(4096, 4096, "persistent"), (8192, 8192, "persistent"), (5120, 6144, "ping_pong"), (7168, 3072, "ping_pong")],
+    "M, N, K, tile",
+    [
+        (4096, 4096, 4096, "128 × 256"),
+        (8192, 8192, 8192, "128 × 256"),
+        (7168, 3072, 8192, "128 × 192 (ping-pong)"),
+        (5120, 6144, 4096, "256 × 192 (beside)"),
+        (3000, 7000, 5000, "256 × 160 (beside)"),
+        (6000, 5000, 4096, "256 × 192"),
+        (1536, 8960, 3072, "128 × 224"),
+    ],
 )
-def test_the_level_chosen_is_the_one_measured_as_faster(ring, monkeypatch, M, N, level):  # docs/measured.md
+def test_the_tile_chosen_is_the_one_measured_as_fastest(ring, monkeypatch, M, N, K, tile):  # docs/measured.md
     monkeypatch.setattr(device, "current", lambda: None)  # the SMs of an H200
-    assert ring.fastest_level(M, N).__name__ == level
+    assert str(ring.fastest_tile(M, N, K)) == tile
+
+
+def test_every_tile_fits(ring):
+    for tile in ring.TILES:
+        stages, boxes, memory = tile.memory
+        assert stages >= 3 and boxes >= 2 and memory <= tiles_kernel.SHARED
+        for across in (False, True):
+            for rows, columns in tile.boxes(across):
+                assert rows <= 256 and columns in (32, 64)
 
 
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 def test_the_levels_use_the_engines_and_spill_nothing(tiles, ring):
     from labutils.cuda import cubin
 
-    ping_pong = [hopper._ping_pong(transposed) for transposed in (False, True)]
-    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent, *ping_pong):
+    every = [tiles_kernel.kernel(tile, across, relu) for tile in ring.TILES for across in (0, 1) for relu in (0, 1)]
+    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent, *every):
         made = kernel.compiled(90)
         assert "serialized" not in made.log and made.target == "sm_90a"
         symbol = made.lowered[kernel.name]

@@ -54,10 +54,9 @@ SIMT_INLINE void tma_wait() {
 }
 SIMT_INLINE void fence_async() { simt_fence_async(); }
 
-SIMT_INLINE uint64_t wgmma_tile(const void* tile, int stride = 1024, int leading = 16) {
-  uint64_t address = shared_address(tile), swizzle_128 = 1;
-  return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 |
-         swizzle_128 << 62;
+SIMT_INLINE uint64_t wgmma_tile(const void* tile, int stride = 1024, int leading = 16, int swizzle = 128) {
+  uint64_t address = shared_address(tile), kind = swizzle == 64 ? 2 : 1;
+  return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | kind << 62;
 }
 SIMT_INLINE void wgmma_fence() { simt_wgmma_fence(); }
 SIMT_INLINE void wgmma_commit() { simt_wgmma_commit(); }
@@ -71,7 +70,8 @@ SIMT_INLINE void wgmma_wait(float (&)[COUNT]) {
 }
 template <int TRANSPOSED = 0, int COUNT>
 SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = true) {
-  static_assert(COUNT == 32 || COUNT == 64 || COUNT == 96 || COUNT == 128, "wgmma: 32, 64, 96 or 128 sums for each thread");
+  constexpr bool known = COUNT == 32 || COUNT == 64 || COUNT == 80 || COUNT == 96 || COUNT == 112 || COUNT == 128;
+  static_assert(known, "wgmma: 32, 64, 80, 96, 112 or 128 sums for each thread");
   simt_wgmma(d, 2 * COUNT, a, b, add, TRANSPOSED);
 }
 
