@@ -12,7 +12,10 @@ from bench.common import Table, fail, run, solution
 B, T, H = 4, 2048, 4096
 DROPOUT = (65_536, 8192)
 P = 0.125
-COLUMNS = (1024, 2048, 4096, 5120, 8192, 12_288, 16_384, 32_768)
+COLUMNS = (1024, 2048, 4096, 5120, 8192, 12_288, 16_384, 24_576, 32_768)
+WIDTHS = (4096, 5000, 8192, 12_000, 16_384, 20_000, 24_576, 32_768)
+OPERANDS = {"rms_norm": (2, 1), "layer_norm": (2, 2), "rms_residual_silu": (3, 1)}
+"""Matrices, the result among them, and vectors."""
 
 
 def _tensors(*shapes, count=2, dtype="float16"):
@@ -46,6 +49,7 @@ def measure(table: Table) -> None:
     unit = solution("13_fusion")
     measure_chain(table, unit)
     measure_norms(table, unit)
+    measure_widths(table, unit)
     measure_dropout(table, solution("13_fusion_dropout"))
     measure_spills(table, unit)
 
@@ -108,6 +112,33 @@ def measure_norms(table: Table, unit) -> None:
         if hand:
             print(f"  claim: RMSNorm 8.1 × over eager; measured {seconds['eager, by hand'] / seconds[name]:.1f} ×")
         print()
+
+
+def measure_widths(table: Table, unit) -> None:
+    """A row in registers and a row in blocks, by the number of columns."""
+    import torch
+
+    F = torch.nn.functional
+    for N in WIDTHS:
+        M = 2**26 // N
+        libraries = {
+            "rms_norm": lambda x, w, n=N: F.rms_norm(x, (n,), w, 1e-6),
+            "layer_norm": lambda x, w, b, n=N: F.layer_norm(x, (n,), w, b, 1e-5),
+            "rms_residual_silu": unit.eager_chain,
+        }
+        for name, (of_rows, of_columns) in OPERANDS.items():
+            library = libraries[name]
+            ring = [(*d, torch.empty_like(d[0])) for d in _tensors(*[(M, N)] * (of_rows - 1), *[(N,)] * of_columns)]
+            ours = {n: getattr(unit, n) for n in (name, f"long_{name}") if hasattr(unit, n)}
+            for who, call in ours.items():
+                call(*ring[0])
+                _close(who, ring[0][-1][:64], library(*(t[:64].double() for t in ring[0][: of_rows - 1]),
+                       *(t.double() for t in ring[0][of_rows - 1 : -1])), 4e-3)  # fmt: skip
+            torch._dynamo.reset()
+            whole = torch.compile(library, dynamic=False)
+            functions = ours | {"compiled": lambda *d, f=whole: f(*d[:-1])}
+            rings = {n: [lambda f=f, d=d: f(*d) for d in ring] for n, f in functions.items()}
+            table.compare(f"{name}, {M} × {N} fp16", (of_rows * M * N + of_columns * N) * 2, rings)
 
 
 def measure_dropout(table: Table, unit) -> None:
@@ -183,6 +214,7 @@ def measure_spills(table: Table, unit) -> None:
 
 def tune(table: Table) -> None:
     tune_rows(table, solution("13_fusion"))
+    tune_blocks(table, solution("13_fusion"))
     tune_dropout(table, solution("13_fusion_dropout"))
 
 
@@ -198,13 +230,36 @@ def tune_rows(table: Table, unit) -> None:
 
         return go
 
-    for name, of_rows, of_columns in (("rms_norm", 2, 1), ("layer_norm", 2, 2), ("rms_residual_silu", 3, 1)):
+    for name, (of_rows, of_columns) in OPERANDS.items():
         kernel = getattr(unit, f"{name}_kernel")
         for N in COLUMNS:
             M = 2**26 // N
             ring = [(*d, torch.empty_like(d[0])) for d in _tensors(*[(M, N)] * (of_rows - 1), *[(N,)] * of_columns)]
             variants = {f"{w} warps": launch(kernel, N, w) for w in (1, 2, 4, 8, 16, 32)}
             table.tune(f"{name}, {M} × {N}", (of_rows * M * N + of_columns * N) * 2, variants, ring)
+
+
+def tune_blocks(table: Table, unit) -> None:
+    """Block size and warps, for the kernels that read a row in blocks."""
+    import torch
+
+    def launch(kernel, N, block, warps):
+        def go(*data):
+            kernel[(data[0].shape[0],)](*data, N, N, N, BLOCK_N=block, num_warps=warps)
+
+        return go
+
+    for name in ("rms_norm", "layer_norm"):
+        of_rows, of_columns = OPERANDS[name]
+        kernel = getattr(unit, f"long_{name}_kernel")
+        for N in COLUMNS:
+            M = 2**26 // N
+            ring = [(*d, torch.empty_like(d[0])) for d in _tensors((M, N), *[(N,)] * of_columns)]
+            variants = {
+                f"block {b}, {w} warps": launch(kernel, N, b, w)
+                for b in (1024, 2048, 4096, 8192) for w in (4, 8, 16, 32) if 8 <= b // (32 * w) <= 16
+            }  # fmt: skip
+            table.tune(f"long_{name}, {M} × {N}", (of_rows * M * N + of_columns * N) * 2, variants, ring)
 
 
 def tune_dropout(table: Table, unit) -> None:

@@ -278,7 +278,8 @@ def norm_rows(watch) -> Iterator[Row]:
             "F.rms_norm": returning(library),
             "torch.compile": compiled(library),
         }
-        ours, moved = {"unit 13": writing(unit.rms_norm)}, 2 * (2 * M * N + N)
+        ours = {"unit 13": writing(unit.rms_norm), "unit 13, in blocks": writing(unit.long_rms_norm)}
+        moved = 2 * (2 * M * N + N)
         name = f"RMSNorm fp16, {M} × {N}"
         yield Row(name, sets((M, N), (N,)), ours, others, compared(library), moved=moved, tuned=tuned)
     shapes = [(16_384, 4096), (8192, 8192), (4096, 16_384), (4096, 24_576), (4096, 32_768)]
@@ -290,7 +291,8 @@ def norm_rows(watch) -> Iterator[Row]:
             "F.layer_norm": returning(library),
             "torch.compile": compiled(library),
         }
-        ours, moved = {"unit 13": writing(unit.layer_norm)}, 2 * (2 * M * N + 2 * N)
+        ours = {"unit 13": writing(unit.layer_norm), "unit 13, in blocks": writing(unit.long_layer_norm)}
+        moved = 2 * (2 * M * N + 2 * N)
         name = f"LayerNorm fp16, {M} × {N}"
         yield Row(name, sets((M, N), (N,), (N,)), ours, others, compared(library), moved=moved, tuned=tuned)
 

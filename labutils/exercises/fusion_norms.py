@@ -101,7 +101,9 @@ def _draw(rng) -> dict[str, int]:
     return {"M": rng.randrange(1, 40), "N": rng.choice(columns)}
 
 
-def _norm(name: str, title: str, points: Points, inputs: tuple[str, ...], reference, magnitude, **more) -> None:
+def _norm(
+    name: str, title: str, points: Points, inputs: tuple[str, ...], reference, magnitude, draw=_draw, bench=None, **more
+) -> None:
     arguments = {n: array("N") if n in ("w", "b") else array("M", "N") for n in inputs} | {"out": out("M", "N")}
     matrices, vectors = sum(n not in ("w", "b") for n in inputs), sum(n in ("w", "b") for n in inputs)
     register(
@@ -119,9 +121,9 @@ def _norm(name: str, title: str, points: Points, inputs: tuple[str, ...], refere
                 item * sizes["M"] * sizes["N"],
                 8 * sizes["M"] * sizes["N"],
             ),
-            draw=_draw,
+            draw=draw,
             tiny=Case("3 rows of 4", {"M": 3, "N": 4}, "integers"),
-            bench={"M": 8192, "N": 4096},
+            bench=bench or {"M": 8192, "N": 4096},
             **more,
         )
     )
@@ -252,16 +254,9 @@ def _layer_magnitude(x, w, b):
     return (x.abs() + x.abs().mean(1, keepdim=True)) * scale * w.abs() + b.abs()
 
 
-_norm(
-    "layer_norm",
-    "LayerNorm",
-    Points(correct=3, bounds=(_moved(2.05),)),
-    ("x", "w", "b"),
-    _layer,
-    _layer_magnitude,
-    cases=_norm_cases(shifted=True),
-    library=lambda x, w, b: torch.nn.functional.layer_norm(x, x.shape[1:], w, b, LAYER_EPS),
-    known_mistakes=(
+def _layer_mistakes(block, lanes) -> tuple[KnownMistake, ...]:
+    """`block`: BLOCK_N for a row of x; `lanes`: those of all its blocks."""
+    return (
         wrong("{name} leaves out the bias", lambda x, w, b: _layer(x, w, 0.0)),
         wrong("{name} leaves out the weight", lambda x, w, b: _layer(x, torch.ones_like(w), b)),
         wrong("weight and bias are swapped", lambda x, w, b: _layer(x, b, w)),
@@ -272,12 +267,12 @@ _norm(
         wrong("{name} leaves out eps under the root", lambda x, w, b: _layer(x, w, b, 0.0)),
         wrong(
             "lanes past the end add mean² to the variance: mask again after subtracting",
-            lambda x, w, b: _padded_variance(x, w, b),
+            lambda x, w, b: _padded_variance(x, w, b, lanes(x)),
             "padded-lanes",
         ),
         wrong(
             "the means divide by BLOCK_N; divide by N",
-            lambda x, w, b: _block_means(x, w, b),
+            lambda x, w, b: _block_means(x, w, b, block(x)),
             "padded-lanes",
         ),
         wrong(IN_FP16, lambda x, w, b: _layer_in_fp16(x, w, b), "precision"),
@@ -286,7 +281,106 @@ _norm(
             lambda x, w, b: _layer(x[:1], w, b).expand_as(x),
             "first-block-only",
         ),
+    )
+
+
+_norm(
+    "layer_norm",
+    "LayerNorm",
+    Points(correct=3, bounds=(_moved(2.05),)),
+    ("x", "w", "b"),
+    _layer,
+    _layer_magnitude,
+    cases=_norm_cases(shifted=True),
+    library=lambda x, w, b: torch.nn.functional.layer_norm(x, x.shape[1:], w, b, LAYER_EPS),
+    known_mistakes=_layer_mistakes(_width, _width),
+)
+
+
+def _long_block(x) -> int:
+    """BLOCK_N of the launcher for long rows."""
+    N = x.shape[1]
+    return 2048 if N <= 7168 else 4096 if N <= 20_480 else 8192
+
+
+def _long_lanes(x) -> int:
+    return -(-x.shape[1] // _long_block(x)) * _long_block(x)
+
+
+def _long_cases() -> tuple[Case, ...]:
+    return (
+        Case("2 × 3", {"M": 2, "N": 3}, "position"),
+        Case("3 × 1, a single column, wide range", {"M": 3, "N": 1}, "wide"),
+        Case("9 × 115, padded rows", {"M": 9, "N": 115}, layout="padded"),
+        Case("3 × 2047, one short of a block", {"M": 3, "N": 2047}, "position"),
+        Case("2 × 2048, exactly one block", {"M": 2, "N": 2048}),
+        Case("3 × 2049, one more than a block", {"M": 3, "N": 2049}, "position"),
+        Case("2 × 4096, two blocks, wide range", {"M": 2, "N": 4096}, "wide"),
+        Case("4 × 5000, padded rows", {"M": 4, "N": 5000}, layout="padded"),
+        Case("3 × 9001, not aligned to 16 bytes", {"M": 3, "N": 9001}, layout="offset"),
+        Case("3 × 3000, values of about a thousandth", {"M": 3, "N": 3000}, "faint"),
+        Case("3 × 12000, values up to ten thousand", {"M": 3, "N": 12_000}, "large"),
+        Case("3 × 20000, mean 1000, standard deviation 1", {"M": 3, "N": 20_000}, "shifted"),
+        *large_value_cases(20, 6),
+        Case("2 × 24585, fp16", {"M": 2, "N": 24_585}, dtype="float16"),
+        Case("40 × 3000, many rows", {"M": 40, "N": 3000}, "position"),
+    )
+
+
+def _draw_long(rng) -> dict[str, int]:
+    near = rng.choice([2048, 4096, 8192, 24_576]) + rng.choice([-1, 0, 1])
+    return {"M": rng.randrange(1, 6), "N": rng.choice([rng.randrange(2, 500), near, rng.randrange(2500, 20_000)])}
+
+
+def _partial(x, w, b, for_mean, for_variance):
+    """With sums over slices of the row, divided by N."""
+    N = x.shape[1]
+    mean = x[:, for_mean].sum(1, keepdim=True) / N
+    squares = (((x - mean) ** 2)[:, for_variance]).sum(1, keepdim=True)
+    return (x - mean) * torch.rsqrt(squares / N + LAYER_EPS) * w + b
+
+
+def _last(x) -> slice:
+    return slice(_long_lanes(x) - _long_block(x), None)
+
+
+EVERY = slice(None)
+
+_LONG_MISTAKES = (
+    wrong(
+        "the mean takes its sum from the last block only: add up all blocks",
+        lambda x, w, b: _partial(x, w, b, _last(x), EVERY),
+        "missing-accumulation",
     ),
+    wrong(
+        "the mean takes its sum from the first block only: add up all blocks",
+        lambda x, w, b: _partial(x, w, b, slice(_long_block(x)), EVERY),
+        "missing-accumulation",
+    ),
+    wrong(
+        "the variance takes its sum from the last block only: add up all blocks",
+        lambda x, w, b: _partial(x, w, b, EVERY, _last(x)),
+        "missing-accumulation",
+    ),
+    wrong(
+        "the variance takes its sum from the first block only: add up all blocks",
+        lambda x, w, b: _partial(x, w, b, EVERY, slice(_long_block(x))),
+        "missing-accumulation",
+    ),
+)
+
+_norm(
+    "long_layer_norm",
+    "LayerNorm of long rows",
+    Points(correct=3, bounds=(_moved(3.05),)),
+    ("x", "w", "b"),
+    _layer,
+    _layer_magnitude,
+    draw=_draw_long,
+    bench={"M": 4096, "N": 24_576},
+    cases=_long_cases(),
+    library=lambda x, w, b: torch.nn.functional.layer_norm(x, x.shape[1:], w, b, LAYER_EPS),
+    known_mistakes=(*_layer_mistakes(_long_block, _long_lanes), *_LONG_MISTAKES),
 )
 
 
@@ -308,13 +402,13 @@ def _no_deviation(x, w, b):
     return (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True, correction=0) + LAYER_EPS) * w + b
 
 
-def _padded_variance(x, w, b):
+def _padded_variance(x, w, b, width):
     mean = x.mean(1, keepdim=True)
-    squares = ((x - mean) ** 2).sum(1, keepdim=True) + (_width(x) - x.shape[1]) * mean**2
+    squares = ((x - mean) ** 2).sum(1, keepdim=True) + (width - x.shape[1]) * mean**2
     return (x - mean) * torch.rsqrt(squares / x.shape[1] + LAYER_EPS) * w + b
 
 
-def _block_means(x, w, b):
-    mean = x.sum(1, keepdim=True) / _width(x)
+def _block_means(x, w, b, width):
+    mean = x.sum(1, keepdim=True) / width
     squares = ((x - mean) ** 2).sum(1, keepdim=True)
-    return (x - mean) * torch.rsqrt(squares / _width(x) + LAYER_EPS) * w + b
+    return (x - mean) * torch.rsqrt(squares / width + LAYER_EPS) * w + b

@@ -1,16 +1,17 @@
 # %% [markdown]
 # # Fuse a chain of memory-bound operations
 #
-# **You will** predict the speedup of [fusion](../glossary.md#fusion) from bytes, then write three fused kernels:
+# **You will** predict the speedup of [fusion](../glossary.md#fusion) from bytes, then write four fused kernels:
 # [RMSNorm](../glossary.md#rmsnorm); a chain of three operations (add a [residual](../glossary.md#residual), RMSNorm,
-# SiLU); and [LayerNorm](../glossary.md#layernorm).
+# SiLU); [LayerNorm](../glossary.md#layernorm); and LayerNorm of long rows.
 #
 # **You will learn to**
 # - predict a speedup from a [ledger](../glossary.md#ledger) of bytes, and compare the prediction with timings;
 # - compute a mean and a variance without losing precision;
+# - choose between a row in registers and a row that is read again from a cache;
 # - decide when one kernel is worse than two.
 #
-# **You need** `06_elementwise_triton` and `11_softmax`. About 85 minutes; `13_fusion_dropout` continues with random
+# **You need** `06_elementwise_triton` and `11_softmax`. About 100 minutes; `13_fusion_dropout` continues with random
 # masks. You need a GPU only to measure times.
 #
 # ## Predict
@@ -72,6 +73,15 @@ def options_for(N):
     return dict(BLOCK_N=triton.next_power_of_2(N), num_warps=warps_for(N))
 
 
+def chain_options_for(N):
+    """The same for the chain, tuned on an H200."""
+    if N <= 4096:
+        return options_for(N)
+    # up to 24 576 columns, 8 warps need at most 128 registers per thread, so two programs fit on an SM
+    num_warps = 8 if N < 8192 or 20_480 < N <= 24_576 else 16 if N <= 20_480 else 32
+    return dict(BLOCK_N=triton.next_power_of_2(N), num_warps=num_warps)
+
+
 def rms_norm(x, w, out):
     M, N = x.shape
     rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), **options_for(N))
@@ -80,12 +90,28 @@ def rms_norm(x, w, out):
 def rms_residual_silu(x, residual, w, out):
     M, N = x.shape
     strides = x.stride(0), residual.stride(0), out.stride(0)
-    rms_residual_silu_kernel[(M,)](x, residual, w, out, N, *strides, **options_for(N))
+    rms_residual_silu_kernel[(M,)](x, residual, w, out, N, *strides, **chain_options_for(N))
 
 
 def layer_norm(x, w, b, out):
     M, N = x.shape
     layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), **options_for(N))
+
+
+def long_options_for(N):
+    """Block size and launch options for a row that is read in blocks: tuned on an H200."""
+    BLOCK_N = 2048 if N <= 7168 else 4096 if N <= 20_480 else 8192
+    return dict(BLOCK_N=BLOCK_N, num_warps=BLOCK_N // 256)
+
+
+def long_rms_norm(x, w, out):
+    M, N = x.shape
+    long_rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), **long_options_for(N))
+
+
+def long_layer_norm(x, w, b, out):
+    M, N = x.shape
+    long_layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), **long_options_for(N))
 
 
 traffic.ledger(
@@ -175,6 +201,7 @@ lab.check("13_fusion/rms_norm")
 # | `padded-lanes` | a sum is divided by `BLOCK_N`, or (section 3) x − μ is not set to 0 past the end of the row |
 # | `overflow` | a square is computed in fp16, or ε is missing and the kernel divides a row of zeros by 0 |
 # | `precision` | arithmetic is in fp16, or (section 3) the variance is computed as (mean of x²) − μ² |
+# | `missing-accumulation` | (section 4) a sum is that of one block only |
 #
 # ## 2 The whole chain
 #
@@ -310,7 +337,101 @@ def layer_norm_kernel(
 lab.check("13_fusion/layer_norm")
 
 # %% [markdown]
-# ## 4 When fusion does not pay
+# ## 4 Long rows
+#
+# So far, a row stays in registers. A row of 24 576 columns needs too many: `layer_norm_kernel` takes 103 registers per
+# thread, so an SM runs only one program of 16 warps at a time. While this program computes its sums, the SM loads
+# nothing.
+#
+# `long_rms_norm_kernel` below reads the row in blocks, and reads it twice: once for the sum, once for the result. A
+# thread holds 8 elements at a time, so the kernel needs few registers, and an SM runs 1536 threads or more. While one
+# program computes, others load. The second read causes no traffic to memory, because the row is still in the
+# [L1](../glossary.md#l1-cache) or [L2 cache](../glossary.md#l2-cache). The argument `eviction_policy` tells the caches
+# what to keep ([eviction policy](../glossary.md#eviction-policy)): `evict_last` for data that will be read again,
+# `evict_first` for data that will not.
+#
+# On an H200 (fp16, 4096 × 24 576), `long_rms_norm` reaches {claim: fusion_h200_long_rms} of the bandwidth of a copy,
+# `rms_norm` {claim: fusion_h200_row_rms}. For LayerNorm it is {claim: fusion_h200_long_layer} and
+# {claim: fusion_h200_row_layer}. `torch.compile`, which also reads such rows twice, reaches
+# {claim: fusion_h200_compiled_rms} for RMSNorm and {claim: fusion_h200_compiled_layer} for LayerNorm.
+#
+# Write `long_layer_norm_kernel` in the same way, with three loops: for μ, for σ², and for the result. The arguments are
+# those of `layer_norm_kernel`, except that `BLOCK_N` can be smaller than N.
+#
+# <details><summary>Hint 1</summary>The second loop needs μ: compute <code>mean</code> between the first two loops, with
+# one <code>tl.sum</code>.</details>
+# <details><summary>Hint 2</summary>In the last block, lanes past the end of the row are 0. In the second loop, set
+# x − μ to 0 there, as in section 3.</details>
+# <details><summary>Hint 3</summary>The first two loops read the row with <code>"evict_last"</code>, the third with
+# <code>"evict_first"</code>.</details>
+
+
+# %% cell="given" id="long_rms_norm_kernel"
+@triton.jit
+def long_rms_norm_kernel(
+    x_ptr, w_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr, BLOCK_N: tl.constexpr
+):  # fmt: skip
+    """RMSNorm of rows of any length. One program computes one row, in blocks of BLOCK_N columns."""
+    x_ptr += tl.program_id(0) * stride_xm
+    out_ptr += tl.program_id(0) * stride_om
+    squares = tl.zeros((BLOCK_N,), tl.float32)  # one sum per lane: a single reduction after the loop
+    for start in tl.range(0, N, BLOCK_N):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        squares += x * x
+    scale = tl.rsqrt(tl.sum(squares) / N + EPS)
+    for start in tl.range(0, N, BLOCK_N):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        w = tl.load(w_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        tl.store(out_ptr + offs_n, x * scale * w, mask=offs_n < N)
+
+
+# %% cell="solution" id="long_layer_norm_kernel"
+@triton.jit
+def long_layer_norm_kernel(
+    x_ptr, w_ptr, b_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr,
+    BLOCK_N: tl.constexpr
+):  # fmt: skip
+    """LayerNorm of rows of any length.
+
+    out[m, n] = (x[m, n] - mean) * w[n] / sqrt(sum_k (x[m, k] - mean)^2 / N + LAYER_EPS) + b[n]
+
+    x_ptr         (M, N)  input; rows are stride_xm elements apart
+    w_ptr         (N,)    input: weight
+    b_ptr         (N,)    input: bias
+    out_ptr       (M, N)  output; rows are stride_om elements apart
+    One program computes one row, m = pid, in blocks of BLOCK_N columns.
+    """
+    x_ptr += tl.program_id(0) * stride_xm
+    out_ptr += tl.program_id(0) * stride_om
+    ### BEGIN SOLUTION
+    sums = tl.zeros((BLOCK_N,), tl.float32)
+    for start in tl.range(0, N, BLOCK_N):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        sums += tl.load(x_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
+    mean = tl.sum(sums) / N
+    squares = tl.zeros((BLOCK_N,), tl.float32)
+    for start in tl.range(0, N, BLOCK_N):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        centered = tl.where(offs_n < N, x - mean, 0.0)
+        squares += centered * centered
+    scale = tl.rsqrt(tl.sum(squares) / N + LAYER_EPS)
+    for start in tl.range(0, N, BLOCK_N):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        w = tl.load(w_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        b = tl.load(b_ptr + offs_n, mask=offs_n < N, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        tl.store(out_ptr + offs_n, (x - mean) * scale * w + b, mask=offs_n < N)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="13_fusion/long_layer_norm"
+lab.check("13_fusion/long_layer_norm")
+
+# %% [markdown]
+# ## 5 When fusion does not pay
 #
 # Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It gains nothing, or even
 # makes the chain slower, in three more cases:
@@ -350,14 +471,15 @@ for N, warps in ((4096, 4), (32_768, 8), (32_768, 16), (32_768, 32)):
     options = dict(BLOCK_N=N, num_warps=warps)
     launches[f"{N} columns, {warps} warps"] = rms_residual_silu_kernel, (wide, wide, wide, wide, *[N] * 4), options
 compiled.table(launches)
-for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gpu() else ["rms_residual_silu"]:
+kernels = ("rms_norm", "rms_residual_silu", "layer_norm", "long_layer_norm")
+for name in kernels if lab.device.has_gpu() else ["rms_residual_silu"]:
     print(lab.benchmark(f"13_fusion/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
 # **Explain.** The check's six chains are: bias, then GELU, then dropout; a large matmul, then GELU; softmax of rows too
 # long for registers and shared memory; the sum of each row, then of each column; two matmuls, where the first is
 # recomputed for each tile of the second; a linear layer whose result three kernels use. Which chains would you fuse?
-# For each of the others, give the reason from section 4.
+# For each of the others, give the reason from section 5.
 #
 # Second question: an RMSNorm can be written in eager PyTorch as x · rsqrt(mean(x²) + ε) · w. It is said to take
 # {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, with x in

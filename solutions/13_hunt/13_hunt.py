@@ -31,15 +31,16 @@ def online_softmax(x, out, BLOCK_N=4096):
 LAYER_EPS = tl.constexpr(1e-5)
 
 
-def warps_for(BLOCK_N):
-    """Warps of a program with one row, tuned on an H200 by `python -m bench.fusion --tune`."""
-    return min(max(BLOCK_N // 512, 1), 8) if BLOCK_N <= 4096 else min(BLOCK_N // 1024, 32)
+def warps_for(N):
+    """Warps of a program with one row of N elements, a power of two: tuned on an H200."""
+    if N <= 4096:
+        return min(triton.cdiv(triton.next_power_of_2(N), 512), 8)
+    return min(triton.next_power_of_2(N // 1024 + 1) // 2, 32)
 
 
 def options_for(N):
     """Tile size and launch options for rows of N elements."""
-    BLOCK_N = triton.next_power_of_2(N)
-    return dict(BLOCK_N=BLOCK_N, num_warps=warps_for(BLOCK_N))
+    return dict(BLOCK_N=triton.next_power_of_2(N), num_warps=warps_for(N))
 
 
 def layer_norm(x, w, b, out):
@@ -158,7 +159,10 @@ lab.evidence("13_hunt/online_softmax")
 
 # %% cell="hunt" id="layer_norm_kernel" exercise="13_hunt/layer_norm"
 @triton.jit
-def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+def layer_norm_kernel(
+    x_ptr, w_ptr, b_ptr, out_ptr, N: tl.constexpr, stride_xm: tl.constexpr, stride_om: tl.constexpr,
+    BLOCK_N: tl.constexpr
+):  # fmt: skip
     """Normalize each row to mean 0 and variance 1, then multiply by the weight and add the bias.
 
     out[m, n] = (x[m, n] - mean) * w[n] / sqrt(sum_k (x[m, k] - mean)^2 / N + LAYER_EPS) + b[n]

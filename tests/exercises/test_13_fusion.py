@@ -7,8 +7,12 @@ import torch
 
 from grader.course.solutions import load_text, solution_text
 from labutils.backends.offline import Compiler, launch_spec
+from labutils.lessons.compiled import resources
 
-MATRICES_AND_VECTORS = {"rms_norm": (2, 1), "rms_residual_silu": (3, 1), "layer_norm": (2, 2)}
+MATRICES_AND_VECTORS = {
+    "rms_norm": (2, 1), "rms_residual_silu": (3, 1), "layer_norm": (2, 2), "long_rms_norm": (2, 1),
+    "long_layer_norm": (2, 2),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MATRICES_AND_VECTORS)
@@ -20,7 +24,22 @@ def test_rows_are_moved_in_the_widest_pieces_that_are_aligned(name, N, pitch, bi
     arrays = [x] * (matrices - 1) + [w] * vectors + [x]
     arguments = (*arrays, N, *[pitch] * matrices)
     kernel = getattr(unit, f"{name}_kernel")
-    texts, _ = Compiler((90,)).listings(launch_spec(kernel, arguments, unit.options_for(N)))
-    found = re.findall(r"(ld|st)\.global(?:\.v(\d))?\.b(\d+)", texts["ptx"])
+    options = unit.long_options_for if name.startswith("long_") else unit.options_for
+    texts, _ = Compiler((90,)).listings(launch_spec(kernel, arguments, options(N)))
+    found = re.findall(r"(ld|st)\.global[\w.:]*?(?:\.v(\d))?\.b(\d+)", texts["ptx"])
     moved = {kind: min(int(count or 1) * int(each) for k, count, each in found if k == kind) for kind, _, _ in found}
     assert moved == {"ld": bits, "st": bits}
+
+
+@pytest.mark.parametrize("name", ["long_rms_norm", "long_layer_norm"])
+@pytest.mark.parametrize("N", [4096, 12_000, 24_576, 30_000, 32_768])
+def test_a_row_in_blocks_needs_few_registers(name, N, tmp_path):
+    """So few that an SM runs at least three quarters of the threads that it can run at most."""
+    unit, (_, vectors) = load_text(solution_text("13_fusion"), tmp_path), MATRICES_AND_VECTORS[name]
+    x, w = torch.empty(2, N, dtype=torch.float16), torch.empty(N, dtype=torch.float16)
+    options = unit.long_options_for(N)
+    arguments = (x, *[w] * vectors, x, N, N, N)
+    (needs,) = resources([(getattr(unit, f"{name}_kernel"), arguments, options)], (9, 0))
+    threads = 32 * options["num_warps"]
+    assert needs.stack == 0
+    assert threads * needs.occupancy((9, 0), threads).blocks >= 1536
