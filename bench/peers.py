@@ -435,7 +435,7 @@ def ragged_rows(watch) -> Iterator[Row]:
 
 UNTUNED_ATTENTION = ((3, 20, 5120), (2, 24, 3000))
 """Sequences, heads, keys: at any head size, with and without a mask."""
-UNTUNED_GRADIENTS = ((3, 20, 5120), (2, 24, 3072))
+UNTUNED_GRADIENTS = ((3, 20, 5120), (2, 24, 3072), (2, 24, 3000))
 
 
 def heads(shape: Shape, count: int) -> Callable[[], list[tuple]]:

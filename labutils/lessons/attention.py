@@ -330,7 +330,7 @@ def backward_claims(apply: Callable) -> None:
     if not device.has_gpu():
         print(
             "H200, causal, (4, 32, 4096, 128) bf16, backward: FlashAttention-2 265 TFLOP/s, cuDNN 501, "
-            "the kernels of this unit 427, one kernel in Gluon 542."
+            "the kernels of this unit 427, one kernel in Gluon 552."
         )
         return
     import torch

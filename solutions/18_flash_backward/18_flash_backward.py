@@ -403,21 +403,24 @@ lab.claims("18_flash_backward")  # a two-minute quiz: predict each number, then 
 # The kernel of the file `labutils/lessons/flash_backward_gluon.py` is written in [Gluon](../glossary.md#gluon), for
 # Hopper. As in unit 17, one warp copies tiles, and two [warpgroups](../glossary.md#warpgroup) compute. A program owns
 # 128 keys, and each warpgroup owns 64 of them. A program has dS of its keys, so it also computes their part of dQ, and
-# adds this part to an fp32 array with [atomics](../glossary.md#atomic). A last, small kernel rounds dQ. We measured
-# these TFLOP/s on an H200 with a causal mask, (4, 32, 4096, 128), in bf16:
+# adds this part to an fp32 array. A last, small kernel rounds dQ. We measured these TFLOP/s on an H200 with a causal
+# mask, (4, 32, 4096, 128), in bf16:
 #
 # | kernels | TFLOP/s |
 # |---|---|
 # | our three Triton kernels | {claim: h200_three_kernels} |
-# | five products in one Triton kernel, with atomics | {claim: h200_one_triton} |
+# | five products in one Triton kernel, with [atomics](../glossary.md#atomic) | {claim: h200_one_triton} |
 # | in one Gluon kernel: one warp copies, eight warps compute together | {claim: h200_gluon_together} |
 # | two warpgroups, which exchange dS in [shared memory](../glossary.md#shared-memory) | {claim: h200_gluon_groups} |
 # | three tiles [in flight](../glossary.md#in-flight) instead of two | {claim: h200_gluon_stages} |
+# | the file: dK from registers, [TMA](../glossary.md#tma) instead of atomics adds dQ | {claim: h200_gluon_engine} |
 # | cuDNN | {claim: h200_cudnn_backward} |
 #
-# In the three Gluon rows, the product for dK is still in flight when the next tile's S and dP start. Two
-# warpgroups that wait for dK in each iteration reach {claim: h200_gluon_waiting}. The last bits of dQ differ from run
-# to run. dK and dV do not.
+# In the first three Gluon rows, atomics add dQ, and the product for dK is still in flight when the next tile's S and dP
+# start. Two warpgroups that wait for dK in each iteration reach {claim: h200_gluon_waiting}. The file's kernel waits for
+# dK too. Each of its warpgroups keeps its dS in [registers](../glossary.md#register) for dK, starts dV before the
+# warpgroups exchange dS, and stores dS as rows of queries, which is how the product for dQ reads it. TMA adds dQ from
+# shared memory, so no warpgroup waits for the adds. The last bits of dQ differ from run to run. dK and dV do not.
 #
 # </details>
 
