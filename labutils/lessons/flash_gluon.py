@@ -159,10 +159,9 @@ def attend(group: gl.constexpr, outputs, smem, bars, work, scale, D: gl.constexp
            START: gl.constexpr):  # fmt: skip
     """64 queries of each piece: the products of the next scores and of the current weights run during the softmax.
 
-    The groups start their products in turns. Otherwise all of them would multiply at the same time, and compute
-    exponentials at the same time. The softmax of a tile comes in two halves of its keys. Between them, the group waits
-    for the product with the last tile's weights. So the second half of the exponentials runs beside the rounding of the
-    first, and beside the rescaling of acc.
+    The groups start their products in turns, so that some multiply while others compute exponentials. The softmax of a
+    tile comes in two halves of its keys. Between them, the group waits for the product with the last tile's weights. So
+    the second half of the exponentials runs beside the rounding of the first, and beside the rescaling of acc.
     """
     out_desc, lse_ptr = outputs
     start_ptr, order_ptr, N, GROUP = work

@@ -439,6 +439,9 @@ lab.check("17_flash_attention/flash")
 # | (2, 16, 16384, 128), causal | {claim: fa2_long} | {claim: flash_long} | {claim: cudnn_long} | {claim: gluon_long} |
 # | (4, 32, 4096, 64) | {claim: fa2_d64} | {claim: flash_d64} | {claim: cudnn_d64} | {claim: gluon_d64} |
 #
+# For D = 64, the exp2 of a tile take as long as its products. An earlier version of the Gluon kernel, whose warpgroups
+# did not take turns, reached {claim: gluon_d64_before} TFLOP/s there.
+#
 # **FlashAttention 1 to 4.**
 #
 # - *Version 1* (2022) uses tiles with online softmax, so no N × N matrix goes to memory. Its outer loop runs over keys.
