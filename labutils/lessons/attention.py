@@ -197,7 +197,10 @@ def gluon(iteration) -> None:
         return
     right, _ = formula(q.float(), k.float(), v.float(), True)
     if (error := (out - right).abs().max().item()) > 2e-2 * right.abs().max().item():
-        print(f"The Gluon kernel is wrong by up to {error:.2g}: start both products, then wait until one is in flight.")
+        print(
+            f"The Gluon kernel is wrong by up to {error:.2g}: "
+            "start all three products, then wait until two are in flight."
+        )
         return
     claims(flash)
 

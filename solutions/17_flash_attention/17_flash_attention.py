@@ -415,17 +415,16 @@ lab.check("17_flash_attention/flash")
 # [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. The kernel is a [persistent
 # kernel](../glossary.md#persistent-kernel): each program has a list of tiles of queries, and loads the next Q before it
 # ends the current tile. In each iteration, a warpgroup waits for its turn and calls the function `overlap`, which is in
-# the next code cell. This function has four steps:
+# the next code cell. This function has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile: first the left half of the weights, with the
 #    first half of the rows of v, then the right half.
-# 3. Call `mbarrier.arrive(next_turn, count=1)`. Now the next warpgroup may start its products
-#    ([ping-pong](../glossary.md#ping-pong)).
-# 4. Wait for the scores only. The caller computes their softmax while the [tensor
+# 3. Wait for the scores only. The caller computes their softmax while the [tensor
 #    cores](../glossary.md#tensor-core) finish the other products.
 #
-# Write the five lines of `overlap` that do this. `x = warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts the
+# The given line between steps 2 and 3 passes the turn to the next warpgroup ([ping-pong](../glossary.md#ping-pong)).
+# Write the three lines before it and the line after it. `x = warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts the
 # computation of c + a·b, or of a·b with `use_acc=False`. `v.slice(i, n)` is the n rows of v from row i on. `x =
 # warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in
 # flight](../glossary.md#in-flight). This exercise gives no points and needs a Hopper GPU.
@@ -488,7 +487,9 @@ def overlap(q, k_t, v, zeros, left, right, acc, next_turn):
     s = warpgroup_mma(q, k_t, zeros, use_acc=False, is_async=True)
     acc = warpgroup_mma(left, v.slice(0, HALF), acc, is_async=True)
     acc = warpgroup_mma(right, v.slice(HALF, HALF), acc, is_async=True)
-    mbarrier.arrive(next_turn, count=1)
+    ### END SOLUTION
+    mbarrier.arrive(next_turn, count=1)  # the next warpgroup may start its products
+    ### BEGIN SOLUTION
     s = warpgroup_mma_wait(2, [s])
     ### END SOLUTION
     return s, acc
