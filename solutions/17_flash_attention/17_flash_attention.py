@@ -424,10 +424,10 @@ lab.check("17_flash_attention/flash")
 #    cores](../glossary.md#tensor-core) finish the other products.
 #
 # The given line between steps 2 and 3 passes the turn to the next warpgroup ([ping-pong](../glossary.md#ping-pong)).
-# Write the three lines before it and the line after it. `x = warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts the
-# computation of c + a·b, or of a·b with `use_acc=False`. `v.slice(i, n)` is the n rows of v from row i on. `x =
-# warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in
-# flight](../glossary.md#in-flight). This exercise gives no points and needs a Hopper GPU.
+# Write the three lines before it and the line after it. `x = warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts
+# the computation of c + a·b, or of a·b with `use_acc=False`. `v.slice(i, n)` is the n rows of v from row i on. `x =
+# warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in flight](../glossary.md#in-flight).
+# This exercise gives no points and needs a Hopper GPU.
 #
 # We measured these TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library
 # for neural networks) are called through PyTorch.

@@ -417,8 +417,8 @@ lab.claims("18_flash_backward")  # a two-minute quiz: predict each number, then 
 # | cuDNN | {claim: h200_cudnn_backward} |
 #
 # In the first three Gluon rows, atomics add dQ, and the product for dK is still in flight when the next tile's S and dP
-# start. Two warpgroups that wait for dK in each iteration reach {claim: h200_gluon_waiting}. The file's kernel waits for
-# dK too. Each of its warpgroups keeps its dS in [registers](../glossary.md#register) for dK, starts dV before the
+# start. Two warpgroups that wait for dK in each iteration reach {claim: h200_gluon_waiting}. The file's kernel waits
+# for dK too. Each of its warpgroups keeps its dS in [registers](../glossary.md#register) for dK, starts dV before the
 # warpgroups exchange dS, and stores dS as rows of queries, which is how the product for dQ reads it. TMA adds dQ from
 # shared memory, so no warpgroup waits for the adds. The last bits of dQ differ from run to run. dK and dV do not.
 #
