@@ -15,7 +15,7 @@ import pkgutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -40,33 +40,18 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many processes at a time")
     parser.add_argument("--export", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
-    work = []
-    for name, collection in collections():
-        chosen = selected(collection, arguments.patterns)
-        source = Source(collection.source, collection.owner, collection.commit, collection.license)
-        try:
-            folder = source.checkout(collection.folder) if chosen else None
-        except NotHere as e:
-            print(e, file=sys.stderr)
-            continue
-        if arguments.export and chosen:
-            export(collection.source, texts(folder, collection.folder), arguments.export)
-            continue
-        parts = -(-len(chosen) // MOST)
-        for mode in [arguments.only] if arguments.only else MODES:
-            work += [(name, folder, mode, f"{part}/{parts}", *arguments.patterns) for part in range(parts)]
     if arguments.export:
+        for _, collection, folder in checkouts(arguments.patterns):
+            export(collection.source, texts(folder, collection.folder), arguments.export)
         return 0
     rows = []
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for found in pool.map(run, work):
-            rows += found
-            for row in found:
-                sentence = " ".join(row["sentence"].split())
-                print(
-                    f"{row['mode']:9}{row['status']:12} {row['source']}/{row['path']}:{row['case']} {sentence}"[:600],
-                    flush=True,
-                )
+    for row in results(arguments.patterns, [arguments.only] if arguments.only else MODES, arguments.jobs):
+        rows.append(row)
+        sentence = " ".join(row["sentence"].split())
+        print(
+            f"{row['mode']:9}{row['status']:12} {row['source']}/{row['path']}:{row['case']} {sentence}"[:600],
+            flush=True,
+        )
     print(f"\n{table(rows)}")
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
@@ -76,6 +61,28 @@ def main() -> int:
 def collections() -> Iterator[tuple[str, Collection]]:
     for module in pkgutil.iter_modules(cases.__path__):
         yield module.name, importlib.import_module(f"{cases.__name__}.{module.name}").COLLECTION
+
+
+def checkouts(patterns: Sequence[str]) -> Iterator[tuple[str, Collection, Path]]:
+    """The collections with a selected case, each with the folder of its repository; says which cannot be read here."""
+    for name, collection in collections():
+        if selected(collection, patterns):
+            source = Source(collection.source, collection.owner, collection.commit, collection.license)
+            try:
+                yield name, collection, source.checkout(collection.folder)
+            except NotHere as e:
+                print(e, file=sys.stderr)
+
+
+def results(patterns: Sequence[str] = (), modes: Sequence[str] = MODES, jobs: int = 1) -> Iterator[dict]:
+    """A row for each selected case in each mode, from so many workers at a time. Raises RuntimeError as `run`."""
+    work = []
+    for name, collection, folder in checkouts(patterns):
+        parts = -(-len(selected(collection, patterns)) // MOST)
+        work += [(name, folder, mode, f"{part}/{parts}", *patterns) for mode in modes for part in range(parts)]
+    with ThreadPoolExecutor(jobs) as pool:
+        for found in pool.map(run, work):
+            yield from found
 
 
 def run(arguments: tuple) -> list[dict]:
