@@ -270,9 +270,23 @@ def _layer_mistakes(block, lanes) -> tuple[KnownMistake, ...]:
             lambda x, w, b: _padded_variance(x, w, b, lanes(x)),
             "padded-lanes",
         ),
+        wrong("the mean is not subtracted in the result", lambda x, w, b: _layer(x, w, b) + _mean_term(x, w)),
+        wrong(
+            "the bias is added before the weight is multiplied", lambda x, w, b: _layer(x, torch.ones_like(w), b) * w
+        ),
         wrong(
             "the means divide by BLOCK_N; divide by N",
-            lambda x, w, b: _block_means(x, w, b, block(x)),
+            lambda x, w, b: _block_means(x, w, b, block(x), block(x)),
+            "padded-lanes",
+        ),
+        wrong(
+            "the mean divides by BLOCK_N; divide by N",
+            lambda x, w, b: _block_means(x, w, b, block(x), x.shape[1]),
+            "padded-lanes",
+        ),
+        wrong(
+            "the variance divides by BLOCK_N; divide by N",
+            lambda x, w, b: _block_means(x, w, b, x.shape[1], block(x)),
             "padded-lanes",
         ),
         wrong(IN_FP16, lambda x, w, b: _layer_in_fp16(x, w, b), "precision"),
@@ -408,7 +422,13 @@ def _padded_variance(x, w, b, width):
     return (x - mean) * torch.rsqrt(squares / x.shape[1] + LAYER_EPS) * w + b
 
 
-def _block_means(x, w, b, width):
-    mean = x.sum(1, keepdim=True) / width
+def _mean_term(x, w):
+    deviation = torch.sqrt(x.var(1, keepdim=True, correction=0) + LAYER_EPS)
+    return x.mean(1, keepdim=True) / deviation * w
+
+
+def _block_means(x, w, b, of_mean, of_variance):
+    """With sums divided by these numbers."""
+    mean = x.sum(1, keepdim=True) / of_mean
     squares = ((x - mean) ** 2).sum(1, keepdim=True)
-    return (x - mean) * torch.rsqrt(squares / width + LAYER_EPS) * w + b
+    return (x - mean) * torch.rsqrt(squares / of_variance + LAYER_EPS) * w + b

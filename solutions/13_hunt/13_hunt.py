@@ -285,7 +285,7 @@ def bug(hunt):
     ### BEGIN SOLUTION
     found = {
         "online_softmax": {"line": 21, "cause": "missing rescale"},
-        "layer_norm": {"line": 18, "cause": "cancellation"},
+        "layer_norm": {"line": 21, "cause": "cancellation"},
         "dropout_gelu": {"line": 14, "cause": "repeated random numbers"},
         "split_softmax": {"line": 7, "cause": "padded lanes"},
     }

@@ -378,11 +378,12 @@ lab.check("14_matmul_triton_persistent/tune")
 # For each problem size, there are dozens of choices of a tile and a number of parts. Instead of timing them, `estimate`
 # predicts their times:
 #
-# - A tile takes `steps` iterations along K. In an iteration, an SM multiplies rows · columns · 64 elements, and loads
-#   rows + columns pieces of 128 bytes. The larger of the two times counts: small tiles wait for their loads. A piece
-#   that does not start at a multiple of 128 bytes is in two [cache lines](../glossary.md#cache-line), and takes longer.
-# - Device memory must transfer A, B and C once. Transfers and products overlap only in part, so half of the smaller
-#   time is added.
+# - A tile takes `steps` iterations along K, with 64 elements of K in each: in fp16, 128 bytes. In an iteration, an SM
+#   multiplies rows · columns · 64 elements, and loads rows + columns pieces of 128 bytes. The larger of the two times
+#   counts: small tiles wait for their loads. A piece that does not start at a multiple of 128 bytes is in two [cache
+#   lines](../glossary.md#cache-line), and takes longer.
+# - Device memory must transfer A, B and C once. The larger of this time and the time of all iterations counts. They
+#   overlap only in part, so half of the smaller one is added.
 # - Several parts are stored and loaded again: 8 bytes for each element of C and each part.
 #
 # We chose the constants with the times of half of {claim: matmul_model_sizes} problem sizes on an H200. At the other
@@ -396,8 +397,8 @@ tiles.show("parts_kernel", "add_parts_kernel", "estimate")
 #
 # A product that needs several waves wants a persistent kernel, and a tile with which the last wave is full. A C of 3072
 # × 3072 has 288 tiles of 128 × 256: three waves, but the last one has only 24 tiles. With 384 tiles of 128 × 192, three
-# waves are full, and each takes three quarters of the time. But the sides of an array in Triton are powers of two. With
-# two `tl.dot` in a loop, for 128 and 64 columns, our kernel ran at 0.6 of the speed.
+# waves are nearly full, and each takes three quarters of the time. But the sides of an array in Triton are powers of
+# two. With two `tl.dot` in a loop, for 128 and 64 columns, our kernel reached only 0.6 of its usual speed.
 #
 # [Gluon](../glossary.md#gluon) is Triton's low-level language (`16_matmul_ring` explains it). The file
 # `labutils/lessons/matmul_gluon.py` has the persistent kernel in Gluon, for Hopper. One warp copies tiles. Each of two
@@ -415,7 +416,7 @@ tiles.show("parts_kernel", "add_parts_kernel", "estimate")
 # | 7168 × 3072, K = 8192 | {claim: planned_7168_before} | {claim: planned_7168} | {claim: planned_7168_tile} |
 # | 5000 × 120, K = 4096 | {claim: planned_narrow_before} | {claim: planned_narrow} | {claim: planned_narrow_tile} |
 #
-# In the last row, cuBLAS is faster: its blocks form [clusters](../glossary.md#cluster), and the TMA writes a tile to
+# In the last row, cuBLAS is far ahead: its blocks form [clusters](../glossary.md#cluster), and the TMA writes a tile to
 # the shared memory of all SMs of a cluster at once. `16_matmul_ring` shows this. In Triton 3.6, it is not possible.
 
 

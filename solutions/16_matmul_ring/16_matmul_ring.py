@@ -485,7 +485,8 @@ def fastest(a, b, c, relu=False):
 hopper.try_out(fastest)
 
 # %%
-# Predict: which tile is fastest for 4096 × 4096, which for 5120 × 6144, and which for 3000 × 7000?
+# Before you run this cell, predict: which tile is fastest for 4096 × 4096, which for 5120 × 6144 (K = 4096), and which
+# for 3000 × 7000 (K = 5000)?
 for M, N, K in ((4096, 4096, 4096), (7168, 3072, 8192), (5120, 6144, 4096), (3000, 7000, 5000), (2304, 2304, 2304)):
     print(f"{M} × {N}, K = {K}: tiles of {fastest_tile(M, N, K)}")
     for tile in TILES:
@@ -501,7 +502,7 @@ for M, N, K in ((4096, 4096, 4096), (7168, 3072, 8192), (5120, 6144, 4096), (300
 #
 # [Gluon](../glossary.md#gluon) is Triton's low-level language. You control [layouts](../glossary.md#layout), shared
 # memory, barriers and warps; the compiler assigns registers and addresses. The next cell prints the ring's functions
-# `produce` and `consume` in Gluon, and the speed of all levels. In each program, eight warps run `consume`;
+# `produce` and `consume` in Gluon, and the speed of levels 3 and 4. In each program, eight warps run `consume`;
 # `warp_specialize` adds one warp, which runs `produce`.
 
 # %%

@@ -394,8 +394,8 @@ class Attention(torch.autograd.Function):
 attention.gradient_table(Attention.apply)
 for name in ("delta", "dkdv", "dq"):
     print(lab.benchmark(f"18_flash_backward/{name}") or "")
-attention.backward_claims(Attention.apply)
 lab.claims("18_flash_backward")  # a two-minute quiz: predict each number, then compare
+attention.backward_claims(Attention.apply)
 
 # %% [markdown]
 # <details><summary>Beyond Triton: five products in one Gluon kernel</summary>
@@ -441,8 +441,8 @@ lab.claims("18_flash_backward")  # a two-minute quiz: predict each number, then 
 
 # %% [markdown]
 # **Next.** `18_hunt` hides bugs in kernels like these. Write a single kernel with five products. Its programs own keys,
-# and add to an fp32 array dQ with `tl.atomic_add`. How much time does this save? Are the bits of dQ the same in two
-# runs?
+# and add to an fp32 array dQ with `tl.atomic_add`. Is it faster than three kernels with seven products? Are the bits of
+# dQ the same in two runs?
 #
 # **In practice**, `scaled_dot_product_attention` includes a backward pass. Training that must be reproducible bit by
 # bit needs a backward pass without atomics, like yours.
