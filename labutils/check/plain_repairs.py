@@ -40,14 +40,16 @@ class Place:
     def cause(self) -> str:
         if self.other:
             return f"one change makes every result right, on line {self.line} or on line {self.other.line}"
-        return f"one change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`"
+        shown = statements.shortened(self.statement)
+        return f"one change of your line {self.line}, `{shown}`, makes every result right"
 
     @property
     def sentence(self) -> str:
         """The cause as a sentence of its own."""
         if self.other:
             return f"One change makes every result right, on line {self.line} or on line {self.other.line}."
-        return f"One change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`."
+        shown = statements.shortened(self.statement)
+        return f"One change of your line {self.line}, `{shown}`, makes every result right."
 
     @property
     def advice(self) -> str:

@@ -55,7 +55,7 @@ class Place:
     def sentence(self) -> str:
         """What is known, for an advice that says something else."""
         shown = statements.shortened(self.statement)
-        return f"One change of {self.what} on line {self.line} makes the kernel right: `{shown}`."
+        return f"One change of {self.what} in your line {self.line}, `{shown}`, makes the kernel right."
 
     @property
     def look(self) -> str:
@@ -71,7 +71,7 @@ class Place:
         if f"line {self.line}" in before:
             return Evidence("", self.sentence)
         shown = statements.shortened(self.statement)
-        return Evidence(f"one change on line {self.line} makes the kernel right, `{shown}`", self.look)
+        return Evidence(f"one change of your line {self.line}, `{shown}`, makes the kernel right", self.look)
 
 
 def find(

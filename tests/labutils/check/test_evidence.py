@@ -250,7 +250,7 @@ def explained(fn):
 def test_a_store_to_an_input_has_a_place():
     found = explained(into_the_input)
     assert found.kind == "input-overwritten" and "first at the pointer" in found.advice
-    assert "makes the kernel right, `tl.store(x_ptr + offs" in found.symptom
+    assert "`tl.store(x_ptr + offs" in found.symptom and found.symptom.endswith("makes the kernel right")
 
 
 def test_an_exception_inside_of_a_called_function_names_the_kernels_line_and_what_is_unused():

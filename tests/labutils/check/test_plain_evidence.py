@@ -111,9 +111,9 @@ def too_early(n, block, extra):
 @pytest.mark.parametrize(
     "fn, place",
     [
-        (without_its_term, "one change on line {} makes every result right, `return half`"),
-        (whole_then_times, "one change on line {} makes every result right, `return 4 * blocks * extra + extra`"),
-        (too_early, "one change on line {} makes every result right, `return part // 3 * 3 + extra`"),
+        (without_its_term, "one change of your line {}, `return half`, makes every result right"),
+        (whole_then_times, "one change of your line {}, `return 4 * blocks * extra + extra`, makes every result right"),
+        (too_early, "one change of your line {}, `return part // 3 * 3 + extra`, makes every result right"),
     ],
 )
 def test_the_place_of_one_wrong_part_is_named(fn, place):
