@@ -270,7 +270,7 @@ def _layer_mistakes(block, lanes) -> tuple[KnownMistake, ...]:
             lambda x, w, b: _padded_variance(x, w, b, lanes(x)),
             "padded-lanes",
         ),
-        wrong("the mean is not subtracted in the result", lambda x, w, b: _layer(x, w, b) + _mean_term(x, w)),
+        wrong("the mean is not subtracted in the result", lambda x, w, b: _not_centered(x, w, b)),
         wrong(
             "the bias is added before the weight is multiplied", lambda x, w, b: _layer(x, torch.ones_like(w), b) * w
         ),
@@ -422,9 +422,8 @@ def _padded_variance(x, w, b, width):
     return (x - mean) * torch.rsqrt(squares / x.shape[1] + LAYER_EPS) * w + b
 
 
-def _mean_term(x, w):
-    deviation = torch.sqrt(x.var(1, keepdim=True, correction=0) + LAYER_EPS)
-    return x.mean(1, keepdim=True) / deviation * w
+def _not_centered(x, w, b):
+    return x * torch.rsqrt(x.var(1, keepdim=True, correction=0) + LAYER_EPS) * w + b
 
 
 def _block_means(x, w, b, of_mean, of_variance):
