@@ -6,7 +6,7 @@ Other packages (`bench/rivals.py`) are used where they are installed, and named 
 first tried once: one that fails or computes something else is left out, with the reason. All others take turns, with a
 cold L2 and random normal data. Each kind of work is measured at the shapes for which constants were chosen, and at two
 for which nobody chose any ("untuned"), where the ratio may be 5 % less. The rows are measured in a process of its own:
-when it crashes or hangs, the next one goes on without the competitor that was at work. Less than 8 minutes on an H200
+when it crashes or hangs, the next one goes on without the competitor that was at work. About 10 minutes on an H200
 once everything is compiled (`bench/precompile.py`).
 """
 
