@@ -407,11 +407,13 @@ def tiled(tile, a, b, c, relu=False):
     launch = hopper.tile_launcher(tile, clusters, across, relu)
     b = b.T if across else b
 
-    def with_boxes(a, b, c, *sizes):
+    def with_boxes(a, b, c, M, N, K):
+        if tile.exchanged:
+            a, b, M, N = b, a, N, M
         maps = (
             lab.tensor_map(x, box, swizzle=2 * box[1]) for x, box in zip((a, b, c), tile.boxes(across), strict=True)
         )
-        launch(*maps, *sizes)
+        launch(*maps, M, N, K)
 
     in_rows(a, b, c, with_boxes)
 
