@@ -39,6 +39,12 @@ class Tile:
         return (columns, rows) if self.exchanged else (rows, columns)
 
     @property
+    def loads(self) -> tuple[int, int]:
+        """Rows of A and columns of B that a block loads for each iteration: half of what its cluster shares."""
+        left, right = (self.height // 2, self.width) if self.beside else (self.height, self.width // 2)
+        return (right, left) if self.exchanged else (left, right)
+
+    @property
     def piece(self) -> int:
         """Columns of the tile that are stored at a time, in one box of C. Exchanged, they are rows of C."""
         return next(n for n in ((64, 48, 32, 16) if self.exchanged else (64, 32)) if self.width % n == 0)
@@ -48,10 +54,10 @@ class Tile:
 
         A block loads half of what its cluster shares: half of the rows of a box.
         """
-        rows = self.height // 2 if self.beside else self.height, self.width if self.beside else self.width // 2
-        left, right, c = (rows[0], 64), (rows[1], 64), (64, self.piece)
+        (first, second), c = self.loads, (64, self.piece)
         if self.exchanged:
-            return (32 if self.beside else 64, 64) if transposed else left, right, c[::-1]
+            return (32 if self.beside else 64, 64) if transposed else (second, 64), (first, 64), c[::-1]
+        left, right = (first, 64), (second, 64)
         return left, (64 if self.beside else 32, self.piece) if transposed else right, c
 
     @property
@@ -177,7 +183,7 @@ matmul_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUte
                 uint64_t right = B_TRANSPOSED ? wgmma_tile(b_tile + 2 * PIECE * k, 16 * PIECE, BOX, 2 * PIECE)
                                               : wgmma_tile(b_tile + 2 * k);
                 #pragma unroll
-                for (int part = 0; part < PARTS; part++) {  // 16 columns are 32 bytes of a row, or 16 rows if transposed
+                for (int part = 0; part < PARTS; part++) {  // 16 columns are 32 bytes, or 16 rows if transposed
                     const char *left = a_tile + part * 64 * 128 + (A_TRANSPOSED ? 128 : 2) * k;
                     wgmma<B_TRANSPOSED, A_TRANSPOSED>(sum[part], wgmma_tile(left), right, add || k > 0);
                 }
@@ -211,8 +217,8 @@ matmul_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUte
             release(before);
             if (PING_PONG) skip(steps);  // the other group's stages
 
-            // Store the tile. Of each four pieces of 8 x 8, this lane gives the address of row lane % 8 of piece lane / 8.
-            int eight = lane / 8, row = warp % 4 * 16 + lane % 16;
+            // Store the tile. Of four pieces of 8 x 8, lane i gives the address of row i % 8 of piece i / 8.
+            int eight = lane / 8, row = warp % 4 * 16 + lane % 16, chunk = warp % 4 * 2 + eight % 2;
             int m = PING_PONG ? m0 : m0 + group * ROWS;
             #pragma unroll
             for (int i = 0; i < PARTS * WIDTH / PIECE; i++) {
@@ -226,7 +232,7 @@ matmul_tiles(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUte
                     const float *d = &sum[part][column / 2 + q * 8];
                     char *at;
                     if (EXCHANGED)  // rows of the box are columns of the tile
-                        at = to + (q * 16 + eight / 2 * 8 + lane % 8) * 128 + ((warp % 4 * 2 + eight % 2) ^ lane % 8) * 16;
+                        at = to + (q * 16 + eight / 2 * 8 + lane % 8) * 128 + (chunk ^ lane % 8) * 16;
                     else
                         at = to + row * PIECE * 2 + ((q * 2 + eight / 2) ^ (row * PIECE / 64 % (PIECE / 8))) * 16;
                     store_pieces<EXCHANGED>(at, result(d[0], d[1]), result(d[2], d[3]), result(d[4], d[5]),
