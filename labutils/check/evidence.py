@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ..backends import Outcome
-from ..spec.exercise import KernelExercise
+from ..spec.exercise import Case, KernelExercise
 from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
@@ -170,10 +170,11 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, cloc
     if found.guess and (likelier := _likelier(found, tried)):
         found = likelier
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
+    if found.guess:
+        found = _fits_more(found, tried)
     if found.guess and _refuted(found, tried) and (plain := _without_guess(refused)):
         values = plain[0].result.diagnosis
-        cases = [*plain, *(t for t in tried if t.result.passed)]
-        refined = _values(exercise, fn, values, plain, cases, seed, clock, search)
+        refined = _values(exercise, fn, values, plain, tried, seed, clock, search)
         return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
         return search(_unwritten(fn, found, _shown(refused), clock), refused, formula=False)
@@ -370,6 +371,31 @@ def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
     passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
     comparisons = (Comparison(t.run) for t in _few(passed))
     return any(known_mistakes.refuted(found.symptom, c, c.output(n)) for c in comparisons for n in c.run.outputs)
+
+
+def _fits_more(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The exercise's known mistake of the same kind that fits the most refused cases and that no case that passed
+    refutes; the guess itself unless another one fits more than it, or it is refuted."""
+    shown: dict[str, list[Diagnosis]] = {}
+    guesses = [t for t in tried if _same(t, found) or (t.result.diagnosis and t.result.diagnosis.kind in VALUES)]
+    for t in [t for t in guesses if not t.result.hidden and _size(t) <= hypotheses.LARGEST][:ALL]:
+        comparison = Comparison(t.run)
+        for output in (comparison.output(n) for n in t.run.outputs):
+            for m in known_mistakes.fitting(comparison, output) if output.bad.any() else ():
+                barely = known_mistakes.barely(m, comparison, output)
+                shown.setdefault(m.sentence, []).append(diagnose.from_mistake(m, output, barely))
+    own = next((s for s, d in shown.items() if any(x.symptom.startswith(found.symptom) for x in d)), None)
+    if own is None:  # one that any kernel can make
+        return found
+    for sentence in sorted(shown, key=lambda s: -len(shown[s])):  # stable: the first of equals
+        said = min(shown[sentence], key=lambda d: len(d.symptom))  # without the doubt, if one case leaves none
+        if said.kind != found.kind or _refuted(said, tried):
+            continue
+        doubtful = found.symptom.endswith(known_mistakes.SAME)
+        if doubtful if sentence == own else len(shown[sentence]) > len(shown[own]) or _refuted(found, tried):
+            return said
+        break
+    return found
 
 
 def _without_guess(refused: list[Tried]) -> list[Tried]:
@@ -604,16 +630,15 @@ def _described(
 ) -> Diagnosis:
     """No cause is known: where it is wrong, in which cases, and what has been ruled out."""
     parts = [patterns.where(output.name, output.bad)]
-    cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
+    failing, passing = _all_cases(tried)
+    cases = patterns.apart(failing, passing)
     parts.append(cases)
     advice = base.advice
     if studied:
         parts.append("each element depends on the right elements of the inputs")
-        advice = "Look at the formula first, and for what is counted twice: " + _by_hand(output)
+        advice = "The right elements are used, so look at what is computed from them: " + _by_hand(output)
     if cases:
-        advice = (
-            patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
-        )
+        advice = patterns.advice(failing, passing) or advice
     if right and not cases:
         others = " and ".join(right)
         advice = (
@@ -623,6 +648,12 @@ def _described(
     said = "; ".join(p for p in parts if p)
     symptom = base.symptom + _in_case(shown) + _also_right(right) + (f": {said}" if said else "")
     return replace(base, symptom=symptom, advice=advice)
+
+
+def _all_cases(tried: list[Tried]) -> tuple[list[Case], list[Case]]:
+    """The public cases that are refused, for whatever reason, and those that passed."""
+    public = [t for t in tried if not t.result.hidden]
+    return [t.run.case for t in public if t.result.diagnosis], [t.run.case for t in public if t.result.passed]
 
 
 def _by_hand(output: OutputComparison) -> str:
@@ -642,7 +673,7 @@ def _not_finite(
     if not strange.any():
         strange = output.bad
     first = regions.element(output.name, strange.nonzero()[0].tolist())
-    cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
+    cases = patterns.apart(*_all_cases(tried))
     symptom = f"{base.symptom}{_in_case(shown)}, first {first}" + (f"; {cases}" if cases else "")
     if shown.run.exercise.language == "triton":
         nan = bool(output.got[strange].isnan().any())

@@ -34,6 +34,16 @@ def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake 
     return second
 
 
+def fitting(comparison: Comparison, output: OutputComparison) -> list[KnownMistake]:
+    """All of the exercise's own known mistakes whose result equals the output, in its order."""
+    outputs, found = tuple(comparison.exercise.outputs), []
+    for mistake in comparison.exercise.known_mistakes:
+        wrong = named(mistake.compute(**comparison.inputs), outputs)
+        if _explains(wrong.get(output.name), True, output) and _gives_the_others(wrong, comparison, output):
+            found.append(mistake)
+    return found
+
+
 def _explains(wrong: torch.Tensor | None, all_known: bool, output: OutputComparison) -> bool:
     """Is the output this wrong result? `all_known`: NaN in it is NaN, and not unknown."""
     if wrong is None or wrong.shape != output.got.shape:
