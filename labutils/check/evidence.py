@@ -374,28 +374,23 @@ def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
 
 
 def _fits_more(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
-    """The exercise's known mistake of the same kind that fits the most refused cases and that no case that passed
-    refutes; the guess itself unless another one fits more than it, or it is refuted."""
-    shown: dict[str, list[Diagnosis]] = {}
-    guesses = [t for t in tried if _same(t, found) or (t.result.diagnosis and t.result.diagnosis.kind in VALUES)]
-    for t in [t for t in guesses if not t.result.hidden and _size(t) <= hypotheses.LARGEST][:ALL]:
-        comparison = Comparison(t.run)
-        for output in (comparison.output(n) for n in t.run.outputs):
-            for m in known_mistakes.fitting(comparison, output) if output.bad.any() else ():
-                barely = known_mistakes.barely(m, comparison, output)
-                shown.setdefault(m.sentence, []).append(diagnose.from_mistake(m, output, barely))
-    own = next((s for s, d in shown.items() if any(x.symptom.startswith(found.symptom) for x in d)), None)
-    if own is None:  # one that any kernel can make
+    """The exercise's known mistake of the same kind that fits the most refused cases and would have changed no case
+    that passed; of equals the guess itself. From a case in which another mistake would not look the same, if any."""
+    fits: dict[str, list[Diagnosis]] = {}
+    for t in [t for t in _of_kinds(tried, (found.kind, *VALUES)) if _size(t) <= hypotheses.LARGEST][:ALL]:
+        comparison, said = Comparison(t.run), {}
+        for output in (o for n in t.run.outputs if (o := comparison.output(n)).bad.any()):
+            for m in (m for m in known_mistakes.fitting(comparison, output) if m.diagnosis == found.kind):
+                doubtful = known_mistakes.barely(m, comparison, output)
+                said.setdefault(m.sentence, diagnose.from_mistake(m, output, doubtful))
+        for sentence, diagnosis in said.items():
+            fits.setdefault(sentence, []).append(diagnosis)
+    own = next((s for s, said in fits.items() if any(d.symptom == found.symptom for d in said)), None)
+    if own is None:  # a mistake that any kernel can make
         return found
-    for sentence in sorted(shown, key=lambda s: -len(shown[s])):  # stable: the first of equals
-        said = min(shown[sentence], key=lambda d: len(d.symptom))  # without the doubt, if one case leaves none
-        if said.kind != found.kind or _refuted(said, tried):
-            continue
-        doubtful = found.symptom.endswith(known_mistakes.SAME)
-        if doubtful if sentence == own else len(shown[sentence]) > len(shown[own]) or _refuted(found, tried):
-            return said
-        break
-    return found
+    often = sorted(fits, key=lambda s: (-len(fits[s]), s != own))
+    best = next((s for s in often if not _refuted(fits[s][0], tried)), own)
+    return min(fits[best], key=lambda d: d.symptom.endswith(known_mistakes.SAME))
 
 
 def _without_guess(refused: list[Tried]) -> list[Tried]:
@@ -522,7 +517,7 @@ def _values(
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
     if not describe:
         return None
-    return _described(base, shown, output, refused, tried, bool(formula), right)
+    return _described(base, shown, output, tried, bool(formula), right)
 
 
 def _in_a_larger_case(
@@ -626,7 +621,7 @@ def _samples(refused: list[Tried], least: int = SAMPLES) -> list[tuple[Tried, Co
 
 
 def _described(
-    base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool, right: list[str]
+    base: Diagnosis, shown: Tried, output: OutputComparison, tried: list[Tried], studied: bool, right: list[str]
 ) -> Diagnosis:
     """No cause is known: where it is wrong, in which cases, and what has been ruled out."""
     parts = [patterns.where(output.name, output.bad)]
