@@ -385,12 +385,14 @@ def _fits_more(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
                 said.setdefault(m.sentence, diagnose.from_mistake(m, output, doubtful))
         for sentence, diagnosis in said.items():
             fits.setdefault(sentence, []).append(diagnosis)
-    own = next((s for s, said in fits.items() if any(d.symptom == found.symptom for d in said)), None)
+    symptom, outputs = found.symptom.removesuffix(known_mistakes.SAME), tried[0].run.outputs
+    own = next((s for s in fits if any(s.format(name=n) == symptom for n in outputs)), None)
     if own is None:  # a mistake that any kernel can make
         return found
     often = sorted(fits, key=lambda s: (-len(fits[s]), s != own))
     best = next((s for s in often if not _refuted(fits[s][0], tried)), own)
-    return min(fits[best], key=lambda d: d.symptom.endswith(known_mistakes.SAME))
+    sure = next((d for d in fits[best] if not d.symptom.endswith(known_mistakes.SAME)), fits[best][0])
+    return sure if best != own or found.symptom != symptom else found
 
 
 def _without_guess(refused: list[Tried]) -> list[Tried]:
