@@ -12,6 +12,7 @@ from dataclasses import replace
 import torch
 
 from ..backends import Outcome, Problem
+from ..spec.exercise import KnownMistake
 from ..spec.inputs import Run
 from ..spec.precision import ROUND_OFF
 from ..spec.verdict import CaseResult, Diagnosis
@@ -274,12 +275,16 @@ def _unwritten(output: OutputComparison) -> Diagnosis:
 
 
 def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:
-    name = output.name
     if mistake := recognise(comparison, output):
-        message = mistake.sentence.format(name=name) + (SAME if barely(mistake, comparison, output) else "")
-        advice = mistake.advice or GUESS_ADVICE.get(mistake.diagnosis)
-        return replace(diagnosis(mistake.diagnosis, message, output.report(), advice), guess=True)
+        return from_mistake(mistake, output, barely(mistake, comparison, output))
     return from_values(comparison, output, bad)
+
+
+def from_mistake(mistake: KnownMistake, output: OutputComparison, barely_seen: bool) -> Diagnosis:
+    """What a known mistake says of an output that is like its result."""
+    message = mistake.sentence.format(name=output.name) + (SAME if barely_seen else "")
+    advice = mistake.advice or GUESS_ADVICE.get(mistake.diagnosis)
+    return replace(diagnosis(mistake.diagnosis, message, output.report(), advice), guess=True)
 
 
 def from_values(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:

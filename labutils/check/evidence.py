@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from ..backends import Outcome
-from ..spec.exercise import KernelExercise
+from ..spec.exercise import Case, KernelExercise
 from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
@@ -170,10 +170,11 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, cloc
     if found.guess and (likelier := _likelier(found, tried)):
         found = likelier
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
+    if found.guess:
+        found = _fits_more(found, tried)
     if found.guess and _refuted(found, tried) and (plain := _without_guess(refused)):
         values = plain[0].result.diagnosis
-        cases = [*plain, *(t for t in tried if t.result.passed)]
-        refined = _values(exercise, fn, values, plain, cases, seed, clock, search)
+        refined = _values(exercise, fn, values, plain, tried, seed, clock, search)
         return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
         return search(_unwritten(fn, found, _shown(refused), clock), refused, formula=False)
@@ -372,6 +373,28 @@ def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
     return any(known_mistakes.refuted(found.symptom, c, c.output(n)) for c in comparisons for n in c.run.outputs)
 
 
+def _fits_more(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The exercise's known mistake of the same kind that fits the most refused cases and would have changed no case
+    that passed; of equals the guess itself. From a case in which another mistake would not look the same, if any."""
+    fits: dict[str, list[Diagnosis]] = {}
+    for t in [t for t in _of_kinds(tried, (found.kind, *VALUES)) if _size(t) <= hypotheses.LARGEST][:ALL]:
+        comparison, said = Comparison(t.run), {}
+        for output in (o for n in t.run.outputs if (o := comparison.output(n)).bad.any()):
+            for m in (m for m in known_mistakes.fitting(comparison, output) if m.diagnosis == found.kind):
+                doubtful = known_mistakes.barely(m, comparison, output)
+                said.setdefault(m.sentence, diagnose.from_mistake(m, output, doubtful))
+        for sentence, diagnosis in said.items():
+            fits.setdefault(sentence, []).append(diagnosis)
+    symptom, outputs = found.symptom.removesuffix(known_mistakes.SAME), tried[0].run.outputs
+    own = next((s for s in fits if any(s.format(name=n) == symptom for n in outputs)), None)
+    if own is None:  # a mistake that any kernel can make
+        return found
+    often = sorted(fits, key=lambda s: (-len(fits[s]), s != own))
+    best = next((s for s in often if not _refuted(fits[s][0], tried)), own)
+    sure = next((d for d in fits[best] if not d.symptom.endswith(known_mistakes.SAME)), fits[best][0])
+    return sure if best != own or found.symptom != symptom else found
+
+
 def _without_guess(refused: list[Tried]) -> list[Tried]:
     """These cases with what their wrong values show by themselves, without the table of known mistakes."""
     found = []
@@ -496,7 +519,7 @@ def _values(
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
     if not describe:
         return None
-    return _described(base, shown, output, refused, tried, bool(formula), right)
+    return _described(base, shown, output, tried, bool(formula), right)
 
 
 def _in_a_larger_case(
@@ -600,20 +623,19 @@ def _samples(refused: list[Tried], least: int = SAMPLES) -> list[tuple[Tried, Co
 
 
 def _described(
-    base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool, right: list[str]
+    base: Diagnosis, shown: Tried, output: OutputComparison, tried: list[Tried], studied: bool, right: list[str]
 ) -> Diagnosis:
     """No cause is known: where it is wrong, in which cases, and what has been ruled out."""
     parts = [patterns.where(output.name, output.bad)]
-    cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
+    failing, passing = _all_cases(tried)
+    cases = patterns.apart(failing, passing)
     parts.append(cases)
     advice = base.advice
     if studied:
         parts.append("each element depends on the right elements of the inputs")
-        advice = "Look at the formula first, and for what is counted twice: " + _by_hand(output)
+        advice = "The right elements are used, so look at what is computed from them: " + _by_hand(output)
     if cases:
-        advice = (
-            patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
-        )
+        advice = patterns.advice(failing, passing) or advice
     if right and not cases:
         others = " and ".join(right)
         advice = (
@@ -623,6 +645,12 @@ def _described(
     said = "; ".join(p for p in parts if p)
     symptom = base.symptom + _in_case(shown) + _also_right(right) + (f": {said}" if said else "")
     return replace(base, symptom=symptom, advice=advice)
+
+
+def _all_cases(tried: list[Tried]) -> tuple[list[Case], list[Case]]:
+    """The public cases that are refused, for whatever reason, and those that passed."""
+    public = [t for t in tried if not t.result.hidden]
+    return [t.run.case for t in public if t.result.diagnosis], [t.run.case for t in public if t.result.passed]
 
 
 def _by_hand(output: OutputComparison) -> str:
@@ -642,7 +670,7 @@ def _not_finite(
     if not strange.any():
         strange = output.bad
     first = regions.element(output.name, strange.nonzero()[0].tolist())
-    cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
+    cases = patterns.apart(*_all_cases(tried))
     symptom = f"{base.symptom}{_in_case(shown)}, first {first}" + (f"; {cases}" if cases else "")
     if shown.run.exercise.language == "triton":
         nan = bool(output.got[strange].isnan().any())

@@ -21,17 +21,29 @@ SAME = ", or something that changes the result as little"
 def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake | None:
     """The first known mistake whose result equals the output; the exercise's own come first. One that gives another
     output wrongly is taken only if none gives all rightly."""
-    outputs, second = tuple(comparison.exercise.outputs), None
-    for mistake in comparison.exercise.known_mistakes:
-        wrong = named(mistake.compute(**comparison.inputs), outputs)
-        if _explains(wrong.get(output.name), True, output):
-            if _gives_the_others(wrong, comparison, output):
-                return mistake
-            second = second or mistake
+    second = None
+    for mistake, gives_all in _own(comparison, output):
+        if gives_all:
+            return mistake
+        second = second or mistake
+    outputs = tuple(comparison.exercise.outputs)
     for mistake in _generic(comparison) if second is None else ():
         if _explains(named(mistake.compute(**comparison.inputs), outputs).get(output.name), False, output):
             return mistake
     return second
+
+
+def fitting(comparison: Comparison, output: OutputComparison) -> list[KnownMistake]:
+    """All of the exercise's own known mistakes whose result equals the output, and the other outputs."""
+    return [mistake for mistake, gives_all in _own(comparison, output) if gives_all]
+
+
+def _own(comparison: Comparison, output: OutputComparison) -> Iterator[tuple[KnownMistake, bool]]:
+    """The exercise's own known mistakes whose result equals the output: does it equal the others too?"""
+    for mistake in comparison.exercise.known_mistakes:
+        wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs))
+        if _explains(wrong.get(output.name), True, output):
+            yield mistake, _gives_the_others(wrong, comparison, output)
 
 
 def _explains(wrong: torch.Tensor | None, all_known: bool, output: OutputComparison) -> bool:

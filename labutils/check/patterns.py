@@ -79,24 +79,38 @@ def _dimensions(cases: list[Case]) -> list[str]:
 
 
 def _separating(refused: list[Case], passed: list[Case]) -> str | None:
-    """The one dimension above some size of which all cases fail, if that is no coincidence: with few cases of either
-    kind, or where several dimensions do so, it says nothing of the cause."""
+    """The one dimension above some size of which all cases fail, if that is no coincidence."""
     sizes = _dimensions([*refused, *passed]) if passed else []
-    chance = len(sizes) / math.comb(len(refused) + len(passed), len(passed))
     found = [d for d in sizes if min(c.sizes.get(d, 0) for c in refused) > max(c.sizes.get(d, 0) for c in passed)]
+    return _no_coincidence(found, refused, passed)
+
+
+def _in_a_tail(refused: list[Case], passed: list[Case]) -> tuple[str, int] | None:
+    """The one dimension, and the largest block, of which all cases that pass have a multiple and none that fails, if
+    that is no coincidence."""
+    found = []
+    for d in _dimensions([*refused, *passed]):
+        r, p = [c.sizes.get(d, 0) for c in refused], [c.sizes.get(d, 0) for c in passed]
+        blocks = [b for b in BLOCKS if all(v % b for v in r) and not any(v % b for v in p)]
+        if blocks and len(set(p)) > 1:
+            found.append((d, blocks[0]))
+    return _no_coincidence(found, refused, passed)
+
+
+def _no_coincidence(found: list, refused: list[Case], passed: list[Case]):
+    """What was found of one dimension alone, if chance hardly explains it: with few cases of either kind, or of several
+    dimensions, it says nothing of the cause."""
+    chance = len(_dimensions([*refused, *passed])) / math.comb(len(refused) + len(passed), len(passed))
     return found[0] if len(found) == 1 and chance < LIKELY else None
 
 
 def _sizes(refused: list[Case], passed: list[Case], in_blocks: bool) -> str:
-    above = _separating(refused, passed)
-    for d in _dimensions([*refused, *passed]):
-        r, p = [c.sizes.get(d, 0) for c in refused], [c.sizes.get(d, 0) for c in passed]
-        if d == above:
-            return f"only cases with {d} of {min(r)} or more fail, those up to {d} = {max(p)} pass"
-        for block in BLOCKS:
-            if len(set(p)) > 1 and all(v % block for v in r) and not any(v % block for v in p):
-                said = f"only cases in which {d} is not a multiple of {block} fail"
-                return f"{said}: the last, partial block is wrong" if in_blocks else said
+    if (d := _separating(refused, passed)) is not None:
+        least, most = min(c.sizes.get(d, 0) for c in refused), max(c.sizes.get(d, 0) for c in passed)
+        return f"only cases with {d} of {least} or more fail, those up to {d} = {most} pass"
+    if (tail := _in_a_tail(refused, passed)) is not None:
+        said = f"only cases in which {tail[0]} is not a multiple of {tail[1]} fail"
+        return f"{said}: the last, partial block is wrong" if in_blocks else said
     return ""
 
 

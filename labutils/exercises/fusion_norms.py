@@ -146,6 +146,7 @@ _norm(
         wrong("{name} is multiplied by the root mean square", lambda x, w: x * torch.sqrt(_ms(x) + RMS_EPS) * w),
         wrong("{name} is a LayerNorm: RMSNorm does not subtract the mean", lambda x, w: _layer(x, w, 0.0, RMS_EPS)),
         wrong("{name} leaves out eps under the root", lambda x, w: _rms(x, w, 0.0)),
+        wrong("{name} uses the eps of LayerNorm, 1e-5; that of RMSNorm is 1e-6", lambda x, w: _rms(x, w, LAYER_EPS)),
         wrong("eps is added to the root, not under the root", lambda x, w: x / (torch.sqrt(_ms(x)) + RMS_EPS) * w),
         wrong("the weight is added, not multiplied", lambda x, w: _rms(x, torch.ones_like(w)) + w),
         wrong(
@@ -265,6 +266,7 @@ def _layer_mistakes(block, lanes) -> tuple[KnownMistake, ...]:
         wrong("divided by the root mean square, not by the standard deviation", lambda x, w, b: _mean_square(x, w, b)),
         wrong("{name} is divided by the variance, without the root", lambda x, w, b: _no_deviation(x, w, b)),
         wrong("{name} leaves out eps under the root", lambda x, w, b: _layer(x, w, b, 0.0)),
+        wrong("{name} uses the eps of RMSNorm, 1e-6; LAYER_EPS is 1e-5", lambda x, w, b: _layer(x, w, b, RMS_EPS)),
         wrong(
             "lanes past the end add mean² to the variance: mask again after subtracting",
             lambda x, w, b: _padded_variance(x, w, b, lanes(x)),

@@ -7,6 +7,8 @@ import torch
 
 from grader.course.solutions import load_text, solution_text
 from labutils.backends.offline import Compiler, launch_spec
+from labutils.check.evaluate import evaluate
+from labutils.exercises import fusion_norms, get
 from labutils.lessons.compiled import resources
 
 MATRICES_AND_VECTORS = {
@@ -43,3 +45,35 @@ def test_a_row_in_blocks_needs_few_registers(name, N, tmp_path):
     threads = 32 * options["num_warps"]
     assert needs.stack == 0
     assert threads * needs.occupancy((9, 0), threads).blocks >= 1536
+
+
+LEAVES_OUT = "out leaves out eps under the root"
+OF_RMS_NORM = "out uses the eps of RMSNorm, 1e-6; LAYER_EPS is 1e-5"
+OF_LAYER_NORM = "out uses the eps of LayerNorm, 1e-5; that of RMSNorm is 1e-6"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "symptom"),
+    [
+        ("rms_norm", " / N + EPS)", " / N)", LEAVES_OUT),
+        ("rms_norm", " / N + EPS)", " / N + LAYER_EPS)", OF_LAYER_NORM),
+        ("layer_norm", " / N + LAYER_EPS)", " / N)", LEAVES_OUT),
+        ("layer_norm", " / N + LAYER_EPS)", " / N + EPS)", OF_RMS_NORM),
+        ("long_layer_norm", " / N + LAYER_EPS)", " / N)", LEAVES_OUT),  # in one column, so does a variance over N - 1
+        ("long_layer_norm", " / N + LAYER_EPS)", " / N + EPS)", OF_RMS_NORM),
+    ],
+)
+def test_no_eps_and_another_eps_are_told_apart(name, old, new, symptom, tmp_path):
+    text = solution_text("13_fusion")
+    begin = text.index("BEGIN SOLUTION", text.index(f"def {name}_kernel"))
+    assert old in text[begin:]
+    unit = load_text(text[:begin] + text[begin:].replace(old, new, 1), tmp_path)
+    headline = evaluate(get(f"13_fusion/{name}"), getattr(unit, name), explain=True).headline
+    assert headline.symptom == symptom
+    assert headline.kind == "wrong-formula"
+
+
+@pytest.mark.parametrize("N", [1, 7168, 7169, 20_480, 20_481, 32_768])
+def test_the_known_mistakes_have_the_launchers_block(N, tmp_path):
+    unit = load_text(solution_text("13_fusion"), tmp_path)
+    assert unit.long_options_for(N)["BLOCK_N"] == fusion_norms._long_block(torch.empty(1, N))

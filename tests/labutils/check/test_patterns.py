@@ -25,6 +25,7 @@ def test_a_size_above_which_all_cases_fail_is_named():
         (cases((9, 65), (5, 70)), cases((9, 3), (5, 4))),  # few of both kinds
         (cases((9, 65), (8, 70), (10, 66)), cases((1, 3), (2, 5), (3, 4))),  # both dimensions do so
         (cases((9, 65), (5, 71)), cases((9, 64), (5, 66))),  # odd and even
+        (cases((1, 65), (2, 30)), cases((1, 64), (2, 128))),  # no multiple of 64, but only two cases of each kind
     ],
 )
 def test_a_coincidence_is_not(refused, passed):
@@ -33,7 +34,9 @@ def test_a_coincidence_is_not(refused, passed):
 
 
 def test_a_block_that_leaves_a_tail_is_named():
-    assert "N is not a multiple of 64" in patterns.apart(cases((1, 65), (2, 30)), cases((1, 64), (2, 128)))
+    assert "N is not a multiple of 64" in patterns.apart(
+        cases((1, 65), (2, 30), (3, 100), (5, 1)), cases((1, 64), (2, 128), (3, 192), (5, 64))
+    )
 
 
 def test_the_layout_of_one_case_is_not_its_cause():
