@@ -190,7 +190,7 @@ def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> No
         if function.__name__ != name:
             parts[name] = Part(f"{name} = {function.__name__}")
     elif type(value).__module__ == "labutils.cuda.kernel":  # a CUDA C++ kernel travels as its own text
-        if not hasattr(value, "module"):
+        if type(value).__name__ != "Kernel":
             raise NotExtractable(f"the kernel {name} was not built")
         made = f"compile_cuda({value.module.source!r}, {value.name!r}, {value.module.options!r})"
         parts[name] = Part(f"from labutils.cuda import compile as compile_cuda\n{name} = {made}")

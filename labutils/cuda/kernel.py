@@ -314,8 +314,11 @@ class Unfilled:
 
     name: str
 
-    def __getitem__(self, configuration):
+    def _refuse(self, *_):
         raise NotImplementedError(f"{self.name.split('<')[0]} {NOT_WRITTEN}")
+
+    __getitem__ = clustered = _refuse
+    module = property(_refuse)
 
 
 @dataclass(frozen=True)

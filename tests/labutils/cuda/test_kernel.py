@@ -218,5 +218,6 @@ def test_the_first_build_is_announced_and_later_ones_are_not(monkeypatch):
 def test_an_unfilled_cell_waits_for_its_check(cell, capsys):
     variables = cell("", '__global__ void k(float* x) {\n    static_assert(false, "k is not written yet");\n}')
     assert "k is not written yet" in capsys.readouterr().out
-    with pytest.raises(NotImplementedError, match="k is not written yet"):
-        variables["k"][1, 32]
+    for use in (lambda k: k[1, 32], lambda k: k.module["k<2>"], lambda k: k.clustered(2)):
+        with pytest.raises(NotImplementedError, match="k is not written yet"):
+            use(variables["k"])

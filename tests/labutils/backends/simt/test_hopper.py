@@ -250,12 +250,13 @@ def test_tiles(ring, tile, across):  # ragged last tiles, and more tiles than th
     "M, N, K, tile",
     [
         (4096, 4096, 4096, "128 × 256"),
-        (8192, 8192, 8192, "128 × 256"),
-        (7168, 3072, 8192, "128 × 192 (ping-pong)"),
+        (8192, 8192, 8192, "256 × 144 (exchanged)"),
+        (5120, 3072, 6144, "256 × 160 (beside, exchanged)"),
         (5120, 6144, 4096, "256 × 192 (beside)"),
         (3000, 7000, 5000, "256 × 160 (beside)"),
         (6000, 5000, 4096, "256 × 192"),
-        (1536, 8960, 3072, "128 × 224"),
+        (1536, 8960, 3072, "256 × 144 (exchanged)"),
+        (6464, 2048, 4544, "128 × 160 (ping-pong, exchanged)"),
     ],
 )
 def test_the_tile_chosen_is_the_one_measured_as_fastest(ring, monkeypatch, M, N, K, tile):  # docs/measured.md
