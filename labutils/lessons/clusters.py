@@ -9,38 +9,54 @@ from functools import partial
 from .. import environment
 from ..cuda import kernel as cuda
 from ..gpu import device
-from .cluster_kernel import FLOATS, SOURCE
+from ..gpu.occupancy import occupancy
+from .cluster_kernel import HEADER, SOURCE
 
 SM = 90
 LONG = (1024, 200_000)
-SIZES = (2, 4, 8)
+SIZES = (2, 4, 8, 16)
 """Blocks of a cluster."""
+THREADS, REGISTERS = 256, 32
+"""Of a block, and of a thread."""
 
 
 @functools.cache
-def _compiled(cell: str, name: str) -> cuda.Kernel:
-    return cuda.compile(cell + SOURCE, name)
+def _compiled(cell: str) -> cuda.Kernel:
+    return cuda.compile(cell + SOURCE, "cluster_softmax_kernel")
+
+
+def part(N: int, blocks: int) -> int:
+    """Columns of a block's part of a row: a multiple of 4, so that all parts begin alike."""
+    return -(-N // (4 * blocks)) * 4
+
+
+def blocks_of(N: int, limits: device.DeviceLimits) -> int | None:
+    """How many blocks of a cluster share a row of N floats: the fewest of which an SM holds at least three at once.
+
+    While one of the three computes or stores, the others load. The largest cluster also takes rows so long that fewer
+    of its blocks fit. None: the row is too long.
+    """
+    resident = {b: occupancy(limits, THREADS, REGISTERS, HEADER + 4 * part(N, b)).blocks for b in SIZES}
+    return next((b for b in SIZES if resident[b] >= 3), SIZES[-1] if resident[SIZES[-1]] else None)
 
 
 def softmax(exchange: cuda.Kernel, x, out, lse, fallback: Callable) -> None:
     """out = softmax of the rows of x (M, N), lse (M,) = log-sum-exp, with the `exchange` function of the kernel's cell.
 
-    One row per cluster, for contiguous fp32 rows of at most 8 · 28 668 columns that start at any address. Everything
-    else goes to `fallback`: longer rows, other types, other GPUs, strided rows, and x and out with different alignment.
+    One row per cluster, for contiguous fp32 rows that start at any address and fit into the shared memory of 16 SMs.
+    Everything else goes to `fallback`: longer rows, other types, other GPUs, strided rows, and x and out with different
+    alignment.
     """
     M, N = x.shape
-    threads = 1024 if x.is_cuda else 128  # in the emulator a cluster has at most 1024 threads
-    most = FLOATS * threads - 4  # the first and the last quad of a part may be incomplete
-    blocks = next((b for b in SIZES if b * most >= N), None)
+    blocks = blocks_of(N, (device.current() or device.find("H100 SXM")).limits)
     plain = str(x.dtype) == "torch.float32" and x.is_contiguous() and out.is_contiguous()
     alike = x.data_ptr() % 16 == out.data_ptr() % 16
     if blocks is None or not plain or not alike or (x.is_cuda and not device.runs(SM)):
         fallback(x, out, lse)
         return
-    kernel = _compiled(exchange.module.source, f"cluster_softmax_kernel<{blocks},{threads}>").clustered(blocks)
-    size, shared = -(-N // (4 * blocks)) * 4, 512 + threads * FLOATS * 4
-    grid = blocks * min(M, kernel.clusters(threads, shared))  # persistent: as many as the GPU runs at once
-    kernel[grid, threads, shared](x, out, lse, M, N, size)
+    kernel = _compiled(exchange.module.source).clustered(blocks)
+    threads = THREADS if x.is_cuda else 64  # in the emulator a cluster has at most 1024 threads
+    kernel[M * blocks, threads, HEADER + 4 * part(N, blocks)](x, out, lse, N, part(N, blocks), blocks)
 
 
 def try_exchange(exchange: cuda.Kernel) -> None:
