@@ -9,15 +9,14 @@ from functools import partial
 from .. import environment
 from ..cuda import kernel as cuda
 from ..gpu import device
-from ..gpu.occupancy import occupancy
-from .cluster_kernel import HEADER, SOURCE
+from .cluster_kernel import QUADS, SHARED, SOURCE, THREADS
 
 SM = 90
 LONG = (1024, 200_000)
 SIZES = (2, 4, 8, 16)
 """Blocks of a cluster."""
-THREADS, REGISTERS = 256, 32
-"""Of a block, and of a thread."""
+FEW = 320
+"""Threads of a block, of which an SM has room for three or more blocks."""
 
 
 @functools.cache
@@ -25,38 +24,36 @@ def _compiled(cell: str) -> cuda.Kernel:
     return cuda.compile(cell + SOURCE, "cluster_softmax_kernel")
 
 
-def part(N: int, blocks: int) -> int:
-    """Columns of a block's part of a row: a multiple of 4, so that all parts begin alike."""
-    return -(-N // (4 * blocks)) * 4
+def launch_shape(N: int, few: int = FEW, most: int = THREADS) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, threads of a block, and columns of a block's part, for rows of N floats.
 
-
-def blocks_of(N: int, limits: device.DeviceLimits) -> int | None:
-    """How many blocks of a cluster share a row of N floats: the fewest of which an SM holds at least three at once.
-
-    While one of the three computes or stores, the others load. The largest cluster also takes rows so long that fewer
-    of its blocks fit. None: the row is too long.
+    The fewest blocks of at most `few` threads: while one block of an SM computes or stores, its others load. Longer
+    rows take the largest cluster, with blocks of at most `most` threads. None: too long for the registers.
     """
-    resident = {b: occupancy(limits, THREADS, REGISTERS, HEADER + 4 * part(N, b)).blocks for b in SIZES}
-    return next((b for b in SIZES if resident[b] >= 3), SIZES[-1] if resident[SIZES[-1]] else None)
+    for blocks in SIZES:
+        columns = -(-N // (4 * blocks)) * 4  # a multiple of 4, so that all parts begin alike
+        threads = 32 * -(-columns // (32 * 4 * QUADS))
+        if threads <= (most if blocks == SIZES[-1] else few):
+            return blocks, threads, columns
+    return None
 
 
 def softmax(exchange: cuda.Kernel, x, out, lse, fallback: Callable) -> None:
     """out = softmax of the rows of x (M, N), lse (M,) = log-sum-exp, with the `exchange` function of the kernel's cell.
 
-    One row per cluster, for contiguous fp32 rows that start at any address and fit into the shared memory of 16 SMs.
-    Everything else goes to `fallback`: longer rows, other types, other GPUs, strided rows, and x and out with different
-    alignment.
+    One row per cluster, for contiguous fp32 rows that start at any address and have at most 327 680 columns. Everything
+    else goes to `fallback`: longer rows, other types, other GPUs, strided rows, and x and out with different alignment.
     """
     M, N = x.shape
-    blocks = blocks_of(N, (device.current() or device.find("H100 SXM")).limits)
+    shape = launch_shape(N) if x.is_cuda else launch_shape(N, 64, 64)  # a cluster has at most 1024 emulated threads
     plain = str(x.dtype) == "torch.float32" and x.is_contiguous() and out.is_contiguous()
     alike = x.data_ptr() % 16 == out.data_ptr() % 16
-    if blocks is None or not plain or not alike or (x.is_cuda and not device.runs(SM)):
+    if shape is None or not plain or not alike or (x.is_cuda and not device.runs(SM)):
         fallback(x, out, lse)
         return
+    blocks, threads, columns = shape
     kernel = _compiled(exchange.module.source).clustered(blocks)
-    threads = THREADS if x.is_cuda else 64  # in the emulator a cluster has at most 1024 threads
-    kernel[M * blocks, threads, HEADER + 4 * part(N, blocks)](x, out, lse, N, part(N, blocks), blocks)
+    kernel[M * blocks, threads, SHARED](x, out, lse, N, columns, blocks)
 
 
 def try_exchange(exchange: cuda.Kernel) -> None:

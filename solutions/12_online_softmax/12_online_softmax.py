@@ -411,7 +411,6 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 
 # %% cell="solution" id="exchange_kernel"
 # %%cuda
-# #include <cuda_pipeline.h>
 # #include <lab/hopper.cuh>
 #
 # __device__ float zero_if_empty(float m) { return m == -INFINITY ? 0.0f : m; }

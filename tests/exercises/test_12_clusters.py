@@ -6,6 +6,7 @@ import torch
 from grader.course.solutions import load, solution_text
 from labutils import cuda
 from labutils.backends import simt
+from labutils.cuda import cubin, nvrtc
 from labutils.cuda.kernel import Unfilled
 from labutils.gpu import device
 from labutils.lessons import clusters
@@ -71,16 +72,28 @@ def test_short_rows_wherever_they_begin(unit, launched, M, N, shift, place):
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("N, blocks", [(38_144, 2), (38_145, 4), (76_289, 8), (152_577, 16)])
-def test_three_blocks_fit_on_an_sm(unit, launched, N, blocks, place):
-    check(unit.cluster_softmax, 2, N, place, shift=3)
+@pytest.mark.parametrize("most, shift", [(0.7, 3), (1, 0), (1, 1)])
+@pytest.mark.parametrize("blocks", clusters.SIZES)
+def test_clusters_as_large_as_the_row_needs(unit, launched, blocks, most, shift, place):
+    N = int(most * blocks * 40 * (clusters.FEW if place == "cuda" else 64))
+    check(unit.cluster_softmax, 3, N, place, shift)
     assert launched == [blocks]
 
 
-def test_clusters_as_large_as_the_row_needs():
-    limits = device.find("H100 SXM").limits
-    blocks = [clusters.blocks_of(N, limits) for N in (1, 38_144, 38_145, 152_576, 152_577, 927_744, 927_745)]
-    assert blocks == [2, 2, 4, 8, 16, 16, None]
+def test_the_shape_of_a_launch():
+    shapes = {N: clusters.launch_shape(N) for N in (1, 25_600, 25_601, 51_201, 150_000, 200_000, 327_680, 327_681)}
+    assert shapes == {
+        1: (2, 32, 4), 25_600: (2, 320, 12_800), 25_601: (4, 192, 6404), 51_201: (8, 192, 6404),
+        150_000: (16, 256, 9376), 200_000: (16, 320, 12_500), 327_680: (16, 512, 20_480), 327_681: None,
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+def test_two_of_the_largest_blocks_fit_on_an_sm(unit):
+    kernel = clusters._compiled(unit.exchange_kernel.module.source)
+    made = kernel.compiled(90)
+    resources = cubin.resources(made.cubin)[made.lowered[kernel.name]]
+    assert resources.registers <= 64 and resources.stack == 0
 
 
 @pytest.mark.skipif(bool(simt.available()), reason="needs a C++ compiler")
@@ -98,7 +111,7 @@ def test_an_exchange_that_is_wrong_or_missing(unit, capsys):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not device.runs(90), reason="needs a Hopper GPU")
-@pytest.mark.parametrize("N", [50_257, 100_001, 200_000, 300_003, 600_000])
+@pytest.mark.parametrize("N", [25_603, 50_257, 100_001, 200_000, 300_003])
 def test_more_rows_than_clusters(unit, N):
     check(unit.cluster_softmax, 300, N, "cuda")
 
@@ -107,7 +120,7 @@ def test_more_rows_than_clusters(unit, N):
 def test_the_rest_goes_to_one_launch_softmax(unit, launched, monkeypatch, what):
     asked = []
     monkeypatch.setattr(unit, "one_launch_softmax", lambda *arguments: asked.append(arguments))
-    x, lse = torch.zeros(2, 927_745 if what == "too long" else 1000), torch.zeros(2)
+    x, lse = torch.zeros(2, 40_961 if what == "too long" else 1000), torch.zeros(2)
     x = x.half() if what == "halves" else x[:, :-1] if what == "gaps" else x
     out = rows(*x.shape, "cpu", 1)[1] if what == "not alike" else torch.zeros_like(x)
     unit.cluster_softmax(x, out, lse)
