@@ -225,6 +225,9 @@ def _function(kernel: Kernel, capability: int):
     static = _ok(driver.cuFuncGetAttribute(driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function))
     wanted = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     _ok(driver.cuFuncSetAttribute(function, wanted, most - static))
+    if kernel.cluster > 8:  # a kernel must ask for clusters that not every GPU with clusters can run
+        larger = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        _ok(driver.cuFuncSetAttribute(function, larger, 1))
     return function
 
 

@@ -9,38 +9,51 @@ from functools import partial
 from .. import environment
 from ..cuda import kernel as cuda
 from ..gpu import device
-from .cluster_kernel import FLOATS, SOURCE
+from .cluster_kernel import QUADS, SHARED, SOURCE, THREADS
 
 SM = 90
 LONG = (1024, 200_000)
-SIZES = (2, 4, 8)
+SIZES = (2, 4, 8, 16)
 """Blocks of a cluster."""
+FEW = 320
+"""Threads of a block, of which an SM has room for three or more blocks."""
 
 
 @functools.cache
-def _compiled(cell: str, name: str) -> cuda.Kernel:
-    return cuda.compile(cell + SOURCE, name)
+def _compiled(cell: str) -> cuda.Kernel:
+    return cuda.compile(cell + SOURCE, "cluster_softmax_kernel")
+
+
+def launch_shape(N: int, few: int = FEW, most: int = THREADS) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, threads of a block, and columns of a block's part, for rows of N floats.
+
+    The fewest blocks of at most `few` threads: while one block of an SM computes or stores, its others load. Longer
+    rows take the largest cluster, with blocks of at most `most` threads. None: too long for the registers.
+    """
+    for blocks in SIZES:
+        columns = -(-N // (4 * blocks)) * 4  # a multiple of 4, so that all parts begin alike
+        threads = 32 * -(-columns // (32 * 4 * QUADS))
+        if threads <= (most if blocks == SIZES[-1] else few):
+            return blocks, threads, columns
+    return None
 
 
 def softmax(exchange: cuda.Kernel, x, out, lse, fallback: Callable) -> None:
     """out = softmax of the rows of x (M, N), lse (M,) = log-sum-exp, with the `exchange` function of the kernel's cell.
 
-    One row per cluster, for contiguous fp32 rows of at most 8 · 28 668 columns that start at any address. Everything
+    One row per cluster, for contiguous fp32 rows that start at any address and have at most 327 680 columns. Everything
     else goes to `fallback`: longer rows, other types, other GPUs, strided rows, and x and out with different alignment.
     """
     M, N = x.shape
-    threads = 1024 if x.is_cuda else 128  # in the emulator a cluster has at most 1024 threads
-    most = FLOATS * threads - 4  # the first and the last quad of a part may be incomplete
-    blocks = next((b for b in SIZES if b * most >= N), None)
+    shape = launch_shape(N) if x.is_cuda else launch_shape(N, 64, 64)  # a cluster has at most 1024 emulated threads
     plain = str(x.dtype) == "torch.float32" and x.is_contiguous() and out.is_contiguous()
     alike = x.data_ptr() % 16 == out.data_ptr() % 16
-    if blocks is None or not plain or not alike or (x.is_cuda and not device.runs(SM)):
+    if shape is None or not plain or not alike or (x.is_cuda and not device.runs(SM)):
         fallback(x, out, lse)
         return
-    kernel = _compiled(exchange.module.source, f"cluster_softmax_kernel<{blocks},{threads}>").clustered(blocks)
-    size, shared = -(-N // (4 * blocks)) * 4, 512 + threads * FLOATS * 4
-    grid = blocks * min(M, kernel.clusters(threads, shared))  # persistent: as many as the GPU runs at once
-    kernel[grid, threads, shared](x, out, lse, M, N, size)
+    blocks, threads, columns = shape
+    kernel = _compiled(exchange.module.source).clustered(blocks)
+    kernel[M * blocks, threads, SHARED](x, out, lse, N, columns, blocks)
 
 
 def try_exchange(exchange: cuda.Kernel) -> None:

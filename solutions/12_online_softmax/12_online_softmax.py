@@ -376,20 +376,21 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #
 # `one_launch_softmax` reads x twice, the second time from the L2 cache. The second read is not free: three transfers
 # per element (two reads, one write) go through the L2 cache and limit the speed. To read x only once, a kernel must
-# keep a row on the SMs, for example in registers. 200 000 floats are 800 KB. This is too much for the registers of one
-# SM (256 KB), but not for the registers of eight SMs.
+# keep a row on the SMs. 200 000 floats are 800 KB. This is too much for the shared memory of one SM (227 KB), but not
+# for that of several SMs.
 #
 # Hopper can launch blocks in [clusters](../glossary.md#cluster). A cluster has up to {claim: online_cluster_size},
 # which run at the same time and can write to each other's [shared memory](../glossary.md#shared-memory). In
 # `cluster_softmax` a cluster computes a row, and each block of the cluster computes one part of the row:
 #
-# - A block keeps its part in registers, up to 28 floats per thread. At the same time, the block loads its part of the
-#   next row into shared memory with an [async copy](../glossary.md#async-copy).
+# - A block loads its part into shared memory with [async copies](../glossary.md#async-copy). It reads the part there
+#   twice: for (m, l), in one loop as in section 1, and for y.
 # - Each block sends the pair (m, l) of its part to all blocks of the cluster with `store_async`. An
 #   [mbarrier](../glossary.md#mbarrier) in the receiving block counts the bytes that arrive. Each block then merges the
 #   pairs with the update that you derived above.
-# - The kernel is [persistent](../glossary.md#persistent-kernel): each cluster loops over rows. The kernel needs no
-#   tickets, counters or `LAG`.
+# - A block loads nothing while it computes and stores. So the launcher takes the smallest cluster for which an SM has
+#   room for three blocks at once: while one of them stores, others load. This gives 2 blocks up to 38 144 columns, 4 up
+#   to 76 288, 8 up to 152 576, and 16 for longer rows. The kernel needs no tickets, counters or `LAG`.
 #
 # The rest of the kernel is in `labutils/lessons/cluster_kernel.py`. Only `exchange` is missing: **write it** in the
 # CUDA cell below.
@@ -410,7 +411,6 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 
 # %% cell="solution" id="exchange_kernel"
 # %%cuda
-# #include <cuda_pipeline.h>
 # #include <lab/hopper.cuh>
 #
 # __device__ float zero_if_empty(float m) { return m == -INFINITY ? 0.0f : m; }

@@ -252,9 +252,9 @@ class HostKernel:
         grid, threads = shape.grid, shape.threads
         if cluster == 1:
             return
-        if not 1 < cluster <= 8 or grid[0] % cluster:
+        if not 1 < cluster <= 16 or grid[0] % cluster:
             raise LaunchError(
-                f"{grid[0]} blocks in x are no whole clusters of {cluster}; a cluster has at most 8 blocks"
+                f"{grid[0]} blocks in x are no whole clusters of {cluster}; a cluster has at most 16 blocks"
             )
         if threads % 32 or threads * cluster > MAX_THREADS:
             raise LaunchError(f"the emulator runs clusters of at most {MAX_THREADS} threads in whole warps")

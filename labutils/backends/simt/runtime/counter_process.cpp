@@ -121,7 +121,7 @@ static SIMT_HOT void take_request(Records& records, CountedLaunch& launch, const
   bool shared = is_shared(r.array), copied = r.flags & kCopied;
   if ((!shared && r.array >= launch.array_bytes.size()) || !r.size || r.size > 16 || r.size & (r.size - 1))
     throw Malformed{"an access to an array that the launch has not"};
-  u64 limit = shared ? 8 * kDynamicLimit : launch.array_bytes[r.array];
+  u64 limit = shared ? 16 * kDynamicLimit : launch.array_bytes[r.array];
   u32 lanes = __builtin_popcount(r.lanes);
   const char* packed = records.take(lanes * (copied ? 8 : 4));
   if (!packed) throw Malformed{"it ends early"};

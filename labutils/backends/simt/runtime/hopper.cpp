@@ -56,6 +56,7 @@ struct Asynchronous {  // of one thread
   std::vector<u32> store_groups;
   u32 product_group = 0, store_group = 0;
   bool fenced = false;  // by wgmma_fence(), since its accumulators could be used
+  bool in_cluster = false;  // between cluster_arrive() and cluster_wait()
 };
 
 struct Arrival {  // at a barrier of some of a block's threads: an mbarrier's address, or the number of a named one

@@ -390,6 +390,22 @@ void simt_group_sync(int number) {
 
 void simt_cluster_sync() { await(*worker, "cluster_sync", awaits_cluster, 0, 0, SIMT_CALLER); }
 
+// The threads meet at cluster_wait(): what a thread does between the two halves may come before or after.
+void simt_cluster_arrive() {
+  bool& arrived = hopper(*worker).threads[worker->current->linear].in_cluster;
+  worker->current->pc = SIMT_CALLER;
+  if (arrived) complain(*worker, Kind::assertion, *worker->current, "one cluster_wait() for each cluster_arrive()");
+  arrived = true;
+}
+
+void simt_cluster_wait() {
+  bool& arrived = hopper(*worker).threads[worker->current->linear].in_cluster;
+  worker->current->pc = SIMT_CALLER;
+  if (!arrived) complain(*worker, Kind::assertion, *worker->current, "cluster_arrive() before cluster_wait()");
+  arrived = false;
+  await(*worker, "cluster_wait", awaits_cluster, 0, 0, SIMT_CALLER);
+}
+
 void simt_store_async(void* to, u64 value, void* bar, int rank) {
   Worker& w = *worker;
   w.current->pc = SIMT_CALLER;

@@ -346,6 +346,11 @@ LAB_DEVICE void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
 
+// cluster_sync() in two halves: a thread can start loads between them and wait later. The first half waits for no stores
+// or loads in flight, and announces only initialized mbarriers (call mbarrier_fence() before it).
+LAB_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+LAB_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+
 // Start to write v to the address of `to` in the shared memory of block `rank` of the cluster. The barrier at the address
 // of `bar` there counts the 8 bytes when they arrive: a thread that waits for that phase may read them. That block must
 // have initialized the barrier before: put a cluster_sync() between.

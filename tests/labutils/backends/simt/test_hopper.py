@@ -193,6 +193,20 @@ def test_mistakes_in_sending_are_found(old, new, kind, words):
     assert words is None or words in " ".join(map(str, result.findings))
 
 
+SPLIT = SEND.replace("    }\n    cluster_sync();\n", "    }\n    cluster_arrive();\n    cluster_wait();\n")
+"""Meets the other blocks in two halves before it sends."""
+
+
+def test_a_barrier_of_the_cluster_in_two_halves():
+    assert SPLIT != SEND and torch.equal(send(SPLIT)[1], send(SEND)[1]) and send(SPLIT)[0].ok
+    for old, new, words in (
+        ("    cluster_arrive();\n", "", "cluster_arrive() before cluster_wait()"),
+        ("    cluster_wait();\n", "    cluster_arrive();\n", "one cluster_wait() for each cluster_arrive()"),
+    ):
+        assert words in " ".join(map(str, send(SPLIT.replace(old, new))[0].findings))
+    assert not send(SPLIT.replace("    cluster_wait();\n", ""))[0].ok
+
+
 def unit_of(name, folder):
     path = folder / "solution.py"
     path.write_text(solution_text(name), encoding="utf-8")

@@ -22,6 +22,8 @@ void simt_wgmma_commit();
 void simt_wgmma_wait(int groups, int uses_sums);
 void simt_group_sync(int number);
 void simt_cluster_sync();
+void simt_cluster_arrive();
+void simt_cluster_wait();
 void simt_store_async(void* to, uint64_t value, void* bar, int rank);
 unsigned simt_shared_offset(const void* p);
 unsigned simt_cluster_rank() __attribute__((const));
@@ -82,6 +84,8 @@ template <int N>
 SIMT_INLINE void more_registers() {}
 SIMT_INLINE int cluster_rank() { return (int)simt_cluster_rank(); }
 SIMT_INLINE void cluster_sync() { simt_cluster_sync(); }
+SIMT_INLINE void cluster_arrive() { simt_cluster_arrive(); }
+SIMT_INLINE void cluster_wait() { simt_cluster_wait(); }
 SIMT_INLINE void store_async(float2* to, float2 v, uint64_t* bar, int rank) {
   simt_store_async(to, (uint64_t)__float_as_uint(v.x) | (uint64_t)__float_as_uint(v.y) << 32, bar, rank);
 }
