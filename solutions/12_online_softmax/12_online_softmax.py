@@ -376,21 +376,21 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #
 # `one_launch_softmax` reads x twice, the second time from the L2 cache. The second read is not free: three transfers
 # per element (two reads, one write) go through the L2 cache and limit the speed. To read x only once, a kernel must
-# keep a row on the SMs. 200 000 floats are 800 KB. This is too much for the shared memory of one SM (227 KB), but not
-# for that of several SMs.
+# keep a row on the SMs, for example in registers. 200 000 floats are 800 KB. This is too much for the registers of one
+# SM (256 KB), but not for the registers of several SMs.
 #
 # Hopper can launch blocks in [clusters](../glossary.md#cluster). A cluster has up to {claim: online_cluster_size},
 # which run at the same time and can write to each other's [shared memory](../glossary.md#shared-memory). In
 # `cluster_softmax` a cluster computes a row, and each block of the cluster computes one part of the row:
 #
-# - A block loads its part into shared memory with [async copies](../glossary.md#async-copy). It reads the part there
-#   twice: for (m, l), in one loop as in section 1, and for y.
+# - A block loads its part into registers, up to 40 floats per thread. All its loads are in flight at once.
 # - Each block sends the pair (m, l) of its part to all blocks of the cluster with `store_async`. An
 #   [mbarrier](../glossary.md#mbarrier) in the receiving block counts the bytes that arrive. Each block then merges the
 #   pairs with the update that you derived above.
-# - A block loads nothing while it computes and stores. So the launcher takes the smallest cluster for which an SM has
-#   room for three blocks at once: while one of them stores, others load. This gives 2 blocks up to 38 144 columns, 4 up
-#   to 76 288, 8 up to 152 576, and 16 for longer rows. The kernel needs no tickets, counters or `LAG`.
+# - A block loads nothing while it computes and stores. Then the other blocks on the SM must load. A thread has 64
+#   registers, so an SM has room for three blocks of 320 threads. The launcher takes the smallest cluster whose blocks
+#   have at most 320 threads: 2 blocks for up to 25 600 columns, 4 for 51 200, 8 for 102 400, and 16 for longer rows.
+#   The kernel needs no tickets, counters or `LAG`.
 #
 # The rest of the kernel is in `labutils/lessons/cluster_kernel.py`. Only `exchange` is missing: **write it** in the
 # CUDA cell below.
@@ -403,7 +403,9 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # <details><summary>Hint 3</summary>All threads wait with <code>mbarrier_wait(bar, parity)</code>. Then each warp reads
 # the pairs, one per lane, and merges them.</details>
 #
-# On an H200 the solution reached {claim: online_h200_cluster} for the 1024 rows above.
+# On an H200 the solution reached {claim: online_h200_cluster} for the 1024 rows above. An earlier version kept one row in
+# registers and loaded the next one into shared memory, with 8 blocks of 1024 threads: {claim: online_h200_cluster_before}
+# in the same run. Its SMs held one block each.
 #
 # **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. It then begins where the
 # first loop ended: for which row lengths does it find data in the L2 cache? Replace exp by `tl.exp2`, since exp(x) =

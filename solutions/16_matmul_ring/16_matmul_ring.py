@@ -447,13 +447,13 @@ hopper.show_ping_pong()
 # - **Exchanged.** Cᵀ = Bᵀ Aᵀ is the same product with the operands exchanged: then the tile is 256 columns high and 160
 #   rows wide. Each tile is transposed when it is stored.
 #
-# `TILES` lists the tiles. `expected_ns` estimates a time for each of them, from four parts:
+# `TILES` lists the tiles. `expected_ns` estimates how long a product takes with each of them:
 #
-# - An iteration along K multiplies `elements` · 64 pairs of numbers, with 6.6 TFLOP/s for each SM, and loads rows of 128
-#   bytes. A row that does not start at a multiple of 128 bytes lies in two cache lines, and takes longer.
-# - The results of a tile are stored. In ping-pong the other group multiplies meanwhile.
-# - All of this is repeated in each wave.
-# - The start and the end of the kernel take 6.5 µs.
+# - An iteration along K multiplies `elements` · 64 pairs of numbers, with 7 TFLOP/s for each SM, and loads rows of 128
+#   bytes. A row that does not start at a multiple of 128 bytes lies in two [cache lines](../glossary.md#cache-line), and
+#   takes longer.
+# - After the last iteration, the tile is stored. In ping-pong, the other group multiplies meanwhile.
+# - These times count once for each wave. The start and the end of the kernel take 6.5 µs.
 #
 # We chose the constants with the times of 40 tiles for 37 problem sizes in both layouts of B, on an H200. `fastest`
 # takes the tile with the smallest estimate. Its time is {claim: hopper_tiles_mean} times that of the best tile on average.
