@@ -403,9 +403,9 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # <details><summary>Hint 3</summary>All threads wait with <code>mbarrier_wait(bar, parity)</code>. Then each warp reads
 # the pairs, one per lane, and merges them.</details>
 #
-# On an H200 the solution reached {claim: online_h200_cluster} for the 1024 rows above. An earlier version kept one row in
-# registers and loaded the next one into shared memory, with 8 blocks of 1024 threads: {claim: online_h200_cluster_before}
-# in the same run. Its SMs held one block each.
+# On an H200 the solution reached {claim: online_h200_cluster} for the 1024 rows above. An earlier version kept one row
+# in registers and loaded the next one into shared memory, with 8 blocks of 1024 threads:
+# {claim: online_h200_cluster_before} in the same run. Its SMs held one block each.
 #
 # **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. It then begins where the
 # first loop ended: for which row lengths does it find data in the L2 cache? Replace exp by `tl.exp2`, since exp(x) =

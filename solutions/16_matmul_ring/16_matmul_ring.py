@@ -442,21 +442,22 @@ hopper.show_ping_pong()
 # - **Tiles of 256 × 160 and 256 × 192.** Each group computes 128 rows. A large tile needs fewer bytes per FLOP.
 # - **Side by side.** Two tiles of 256 × 160 one above the other would share B, the smaller operand. Side by side, they
 #   share A: each block fetches half of A's 256 rows, which is 36 KB per stage instead of 42 KB.
-# - **Widths between.** A width may be any multiple of 16: tiles of 128 × 224 fill the last wave where tiles of 128 × 256
-#   leave it almost empty.
+# - **Widths between.** A width may be any multiple of 16: tiles of 128 × 224 fill the last wave where tiles of 128 ×
+#   256 leave it almost empty.
 # - **Exchanged.** Cᵀ = Bᵀ Aᵀ is the same product with the operands exchanged: then the tile is 256 columns high and 160
 #   rows wide. Each tile is transposed when it is stored.
 #
 # `TILES` lists the tiles. `expected_ns` estimates how long a product takes with each of them:
 #
 # - An iteration along K multiplies `elements` · 64 pairs of numbers, with 7 TFLOP/s for each SM, and loads rows of 128
-#   bytes. A row that does not start at a multiple of 128 bytes lies in two [cache lines](../glossary.md#cache-line), and
-#   takes longer.
+#   bytes. A row that does not start at a multiple of 128 bytes lies in two [cache lines](../glossary.md#cache-line),
+#   and takes longer.
 # - After the last iteration, the tile is stored. In ping-pong, the other group multiplies meanwhile.
 # - These times count once for each wave. The start and the end of the kernel take 6.5 µs.
 #
 # We chose the constants with the times of 40 tiles for 37 problem sizes in both layouts of B, on an H200. `fastest`
-# takes the tile with the smallest estimate. Its time is {claim: hopper_tiles_mean} times that of the best tile on average.
+# takes the tile with the smallest estimate. Its time is {claim: hopper_tiles_mean} times that of the best tile on
+# average.
 #
 # **A fused ReLU.** The results are in registers before they are stored. So `max(c, 0)` costs no bytes there:
 # `fastest(a, b, c, relu=True)` takes as long as the product alone. A second kernel would read and write all of C again.
