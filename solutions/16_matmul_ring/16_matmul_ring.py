@@ -407,11 +407,13 @@ def tiled(tile, a, b, c, relu=False):
     launch = hopper.tile_launcher(tile, clusters, across, relu)
     b = b.T if across else b
 
-    def with_boxes(a, b, c, *sizes):
+    def with_boxes(a, b, c, M, N, K):
+        if tile.exchanged:
+            a, b, M, N = b, a, N, M
         maps = (
             lab.tensor_map(x, box, swizzle=2 * box[1]) for x, box in zip((a, b, c), tile.boxes(across), strict=True)
         )
-        launch(*maps, *sizes)
+        launch(*maps, M, N, K)
 
     in_rows(a, b, c, with_boxes)
 
@@ -451,15 +453,21 @@ hopper.show_ping_pong()
 
 
 # %% cell="given" id="fastest"
-# measured on an H200 (fp16): nanoseconds for an iteration along K, for each tile of a block, and once
-TILES = {
-    hopper.Tile(128, 256): (663, 1900, 5500),
-    PING_PONG: (506, 1700, 2600),
-    hopper.Tile(128, 224): (592, 2800, 1000),
-    hopper.Tile(256, 160, beside=True): (824, 2600, 4600),
-    hopper.Tile(256, 192): (987, 2800, 4500),
-    hopper.Tile(256, 192, beside=True): (978, 2900, 4900),
-}
+def tiles(height, ping_pong, widths, exchanged_widths):
+    """Return tiles of these widths, each one above the other and side by side; exchanged, more widths are possible."""
+    return [
+        hopper.Tile(height, width, ping_pong, beside, exchanged)
+        for exchanged, several in ((False, widths), (True, exchanged_widths))
+        for width in several
+        for beside in (False, True)
+    ]
+
+
+TILES = [
+    *tiles(128, True, (128, 160, 192), (128, 144, 160, 176, 192)),
+    *tiles(128, False, (224, 256), (208, 224, 240, 256)),
+    *tiles(256, False, (128, 160, 192), (128, 144, 160, 176)),
+]
 
 
 def waves(M, N, tile):
@@ -468,18 +476,22 @@ def waves(M, N, tile):
     return cdiv(cdiv(M, rows) * cdiv(N, columns), (gpu.sms if gpu else 132) // 2)
 
 
-def expected_ns(M, N, K, tile):
-    iteration, each_tile, once = TILES[tile]
-    return waves(M, N, tile) * (cdiv(K, 64) * iteration + each_tile) + once
+def expected_ns(M, N, K, tile, across=False):
+    """Return the time that a product takes on an H200. With `across`, B is stored (K, N)."""
+    elements = tile.height * tile.width
+    split = [rows * (length % 64 > 0) for rows, length in zip(tile.loads, (K, N if across else K), strict=True)]
+    iteration = 33 + 0.0193 * elements + 0.27 * sum(split)
+    each_tile = 1200 + 0.028 * elements * (not tile.ping_pong)
+    return waves(M, N, tile) * (cdiv(K, 64) * iteration + each_tile) + 5100
 
 
-def fastest_tile(M, N, K):
-    return min(TILES, key=lambda tile: expected_ns(M, N, K, tile))
+def fastest_tile(M, N, K, across=False):
+    return min(TILES, key=lambda tile: expected_ns(M, N, K, tile, across))
 
 
 def fastest(a, b, c, relu=False):
     """Compute c = a @ b.T as `persistent` does, or max(c, 0), in the tiles that are expected to be fastest."""
-    tiled(fastest_tile(*c.shape, a.shape[1]), a, b, c, relu)
+    tiled(fastest_tile(*c.shape, a.shape[1], b.stride(1) != 1), a, b, c, relu)
 
 
 hopper.try_out(fastest)

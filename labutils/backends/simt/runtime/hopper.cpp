@@ -39,7 +39,7 @@ struct Product {
   float* d;
   u64 a, b;
   int n;
-  bool add, transposed;
+  bool add, transposed, a_transposed;  // b is stored (k, n), a is stored (k, m)
   u32 group;
 };
 
@@ -294,7 +294,7 @@ static Reads operand(Worker& w, const Product& p, u32 rank, bool is_a) {
   u64 d = is_a ? p.a : p.b, stride = (d >> 32 & 0x3fff) << 4, leading = (d >> 16 & 0x3fff) << 4;
   u32 rows = is_a ? 64 : p.n;
   uptr low = tile_address(w, d, rank) & ~uptr{127};
-  if (is_a || !p.transposed) return {low, (rows / 8 - 1) * stride + 1024};
+  if (!(is_a ? p.a_transposed : p.transposed)) return {low, (rows / 8 - 1) * stride + 1024};
   u32 columns = row_bytes(d) / 2;
   return {low, ((rows + columns - 1) / columns - 1) * leading + stride + 8 * row_bytes(d)};
 }
@@ -453,7 +453,7 @@ static void multiply(Worker& w, u32 first) {
     }
     auto& [a, b, sums] = *tiles;
     for (u32 r = 0; r < 64; r++)
-      for (u32 k = 0; k < 16; k++) a[r][k] = element(w, p.a, rank, r, k, false);
+      for (u32 k = 0; k < 16; k++) a[r][k] = element(w, p.a, rank, r, k, p.a_transposed);
     for (u32 r = 0; r < u32(p.n); r++)
       for (u32 k = 0; k < 16; k++) b[k][r] = element(w, p.b, rank, r, k, p.transposed);
     for (u32 t = 0; t < kGroup; t++) {

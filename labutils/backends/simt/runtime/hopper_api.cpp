@@ -341,13 +341,13 @@ void simt_fence_async() {
   fence_barriers(*worker);
 }
 
-void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed) {
+void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed, int a_transposed) {
   Worker& w = *worker;
   w.current->pc = SIMT_CALLER;
   Asynchronous& mine = hopper(w).threads[w.current->linear];
   if (w.checked && !own_variable(w, uptr(d), sizeof(float) * n / 2, true, SIMT_FRAME))
     complain(w, Kind::assertion, *w.current, "wgmma with sums in registers");
-  Product p{d, a, b, n, add != 0, transposed != 0, mine.product_group};
+  Product p{d, a, b, n, add != 0, transposed != 0, a_transposed != 0, mine.product_group};
   if (w.current->lane == 0) {
     check_operand(w, p, *w.current, true);
     check_operand(w, p, *w.current, false);

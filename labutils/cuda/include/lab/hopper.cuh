@@ -165,23 +165,24 @@ LAB_DEVICE void wgmma_wait(float (&d)[COUNT]) {
 
 // Start d += a · b (or d = a · b): a has 64 rows, b has n columns, both are 16 deep, d are fp32 accumulators. Thread t of
 // the 128 has in d[4 * j + 2 * h + i] the element of row t / 32 * 16 + t % 32 / 4 + 8 * h, column 8 * j + t % 4 * 2 + i.
+// TRANSPOSED: b is stored (k, n). A_TRANSPOSED: a is stored (k, m).
 #define LAB_8(k) \
     "+f"(d[k]), "+f"(d[k + 1]), "+f"(d[k + 2]), "+f"(d[k + 3]), "+f"(d[k + 4]), "+f"(d[k + 5]), "+f"(d[k + 6]), "+f"(d[k + 7])
 #define LAB_16(k) LAB_8(k), LAB_8(k + 8)
 #define LAB_32(k) LAB_16(k), LAB_16(k + 16)
 
-template <int TRANSPOSED = 0>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add = true) {  // n = 64
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %34, 0;"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
             "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
             "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-            "%32, %33, p, 1, 1, 0, %35; }"
+            "%32, %33, p, 1, 1, %36, %35; }"
         : LAB_32(0)
-        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
-template <int TRANSPOSED = 0>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add = true) {  // n = 128
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %66, 0;"
@@ -190,11 +191,25 @@ LAB_DEVICE void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add = true) {
             "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
             "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
             "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-            "%64, %65, p, 1, 1, 0, %67; }"
+            "%64, %65, p, 1, 1, %68, %67; }"
         : LAB_32(0), LAB_32(32)
-        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
-template <int TRANSPOSED = 0>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[72], uint64_t a, uint64_t b, bool add = true) {  // n = 144
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %74, 0;"
+        "wgmma.mma_async.sync.aligned.m64n144k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71}, "
+            "%72, %73, p, 1, 1, %76, %75; }"
+        : LAB_32(0), LAB_32(32), LAB_8(64)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[80], uint64_t a, uint64_t b, bool add = true) {  // n = 160
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %82, 0;"
@@ -204,11 +219,26 @@ LAB_DEVICE void wgmma(float (&d)[80], uint64_t a, uint64_t b, bool add = true) {
             "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
             "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
             "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79}, "
-            "%80, %81, p, 1, 1, 0, %83; }"
+            "%80, %81, p, 1, 1, %84, %83; }"
         : LAB_32(0), LAB_32(32), LAB_16(64)
-        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
-template <int TRANSPOSED = 0>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[88], uint64_t a, uint64_t b, bool add = true) {  // n = 176
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %90, 0;"
+        "wgmma.mma_async.sync.aligned.m64n176k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+            "%80, %81, %82, %83, %84, %85, %86, %87}, "
+            "%88, %89, p, 1, 1, %92, %91; }"
+        : LAB_32(0), LAB_32(32), LAB_16(64), LAB_8(80)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[96], uint64_t a, uint64_t b, bool add = true) {  // n = 192
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %98, 0;"
@@ -219,11 +249,27 @@ LAB_DEVICE void wgmma(float (&d)[96], uint64_t a, uint64_t b, bool add = true) {
             "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
             "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
             "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
-            "%96, %97, p, 1, 1, 0, %99; }"
+            "%96, %97, p, 1, 1, %100, %99; }"
         : LAB_32(0), LAB_32(32), LAB_32(64)
-        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
-template <int TRANSPOSED = 0>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[104], uint64_t a, uint64_t b, bool add = true) {  // n = 208
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %106, 0;"
+        "wgmma.mma_async.sync.aligned.m64n208k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+            "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+            "%96, %97, %98, %99, %100, %101, %102, %103}, "
+            "%104, %105, p, 1, 1, %108, %107; }"
+        : LAB_32(0), LAB_32(32), LAB_32(64), LAB_8(96)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[112], uint64_t a, uint64_t b, bool add = true) {  // n = 224
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %114, 0;"
@@ -235,11 +281,28 @@ LAB_DEVICE void wgmma(float (&d)[112], uint64_t a, uint64_t b, bool add = true) 
             "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
             "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
             "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111}, "
-            "%112, %113, p, 1, 1, 0, %115; }"
+            "%112, %113, p, 1, 1, %116, %115; }"
         : LAB_32(0), LAB_32(32), LAB_32(64), LAB_16(96)
-        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
-template <int TRANSPOSED = 0>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[120], uint64_t a, uint64_t b, bool add = true) {  // n = 240
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %122, 0;"
+        "wgmma.mma_async.sync.aligned.m64n240k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+            "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+            "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+            "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+            "%112, %113, %114, %115, %116, %117, %118, %119}, "
+            "%120, %121, p, 1, 1, %124, %123; }"
+        : LAB_32(0), LAB_32(32), LAB_32(64), LAB_16(96), LAB_8(112)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool add = true) {  // n = 256
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %130, 0;"
@@ -252,9 +315,9 @@ LAB_DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool add = true) 
             "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
             "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
             "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-            "%128, %129, p, 1, 1, 0, %131; }"
+            "%128, %129, p, 1, 1, %132, %131; }"
         : LAB_32(0), LAB_32(32), LAB_32(64), LAB_32(96)
-        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED));
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
 #undef LAB_8
 #undef LAB_16
@@ -296,11 +359,17 @@ LAB_DEVICE void store_async(float2 *to, float2 v, uint64_t *bar, int rank) {
 }
 
 // Four 8 x 8 pieces of halves, as wgmma leaves them (two halves in each register), to shared memory: lane i gives the
-// address of row i % 8 of piece i / 8.
+// address of row i % 8 of piece i / 8. With TRANSPOSED, each piece is stored transposed.
+template <int TRANSPOSED = 0>
 LAB_DEVICE void store_pieces(void *row, uint32_t r0, uint32_t r1, uint32_t r2, uint32_t r3) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(r0),
-                 "r"(r1), "r"(r2), "r"(r3)
-                 : "memory");
+    if (TRANSPOSED)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
+                     "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+                     : "memory");
+    else
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
+                     "r"(r0), "r"(r1), "r"(r2), "r"(r3)
+                     : "memory");
 }
 
 // Two floats as two halves in 32 bits.

@@ -225,6 +225,10 @@ TILES = [
     tiles_kernel.Tile(128, 224),
     tiles_kernel.Tile(256, 160, beside=True),
     tiles_kernel.Tile(256, 192),
+    tiles_kernel.Tile(256, 160, beside=True, exchanged=True),
+    tiles_kernel.Tile(128, 192, ping_pong=True, exchanged=True),
+    tiles_kernel.Tile(128, 240, exchanged=True),
+    tiles_kernel.Tile(256, 176, exchanged=True),
 ]
 
 

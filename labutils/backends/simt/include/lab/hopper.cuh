@@ -16,7 +16,7 @@ void simt_tma_store(const void* map, const void* from, int row, int column);
 void simt_tma_commit();
 void simt_tma_wait(int groups);
 void simt_fence_async();
-void simt_wgmma(float* d, int n, uint64_t a, uint64_t b, int add, int transposed);
+void simt_wgmma(float* d, int n, uint64_t a, uint64_t b, int add, int transposed, int a_transposed);
 void simt_wgmma_fence();
 void simt_wgmma_commit();
 void simt_wgmma_wait(int groups, int uses_sums);
@@ -68,11 +68,11 @@ template <int N, int COUNT>
 SIMT_INLINE void wgmma_wait(float (&)[COUNT]) {
   simt_wgmma_wait(N, 1);
 }
-template <int TRANSPOSED = 0, int COUNT>
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0, int COUNT>
 SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = true) {
-  constexpr bool known = COUNT == 32 || COUNT == 64 || COUNT == 80 || COUNT == 96 || COUNT == 112 || COUNT == 128;
-  static_assert(known, "wgmma: 32, 64, 80, 96, 112 or 128 sums for each thread");
-  simt_wgmma(d, 2 * COUNT, a, b, add, TRANSPOSED);
+  constexpr bool known = COUNT == 32 || (COUNT >= 64 && COUNT <= 128 && COUNT % 8 == 0);
+  static_assert(known, "wgmma: 32 sums for each thread, or a multiple of 8 from 64 to 128");
+  simt_wgmma(d, 2 * COUNT, a, b, add, TRANSPOSED, A_TRANSPOSED);
 }
 
 SIMT_INLINE void group_sync(int number) { simt_group_sync(number); }
@@ -87,11 +87,19 @@ SIMT_INLINE void store_async(float2* to, float2 v, uint64_t* bar, int rank) {
 }
 
 // Lane i holds 4 bytes of row i / 4 of each piece, and knows the address of row i % 8 of piece i / 8.
+template <int TRANSPOSED = 0>
 SIMT_INLINE void store_pieces(void* row, uint32_t r0, uint32_t r1, uint32_t r2, uint32_t r3) {
   uint32_t held[4] = {r0, r1, r2, r3};
   for (int piece = 0; piece < 4; piece++) {
-    char* to = (char*)__shfl_sync(0xffffffffu, (uint64_t)row, piece * 8 + simt_lane() / 4);
-    *(uint32_t*)(to + simt_lane() % 4 * 4) = held[piece];
+    if (TRANSPOSED) {  // its two halves lie one below the other
+      for (int half = 0; half < 2; half++) {
+        char* to = (char*)__shfl_sync(0xffffffffu, (uint64_t)row, piece * 8 + simt_lane() % 4 * 2 + half);
+        *(uint16_t*)(to + simt_lane() / 4 * 2) = (uint16_t)(held[piece] >> 16 * half);
+      }
+    } else {
+      char* to = (char*)__shfl_sync(0xffffffffu, (uint64_t)row, piece * 8 + simt_lane() / 4);
+      *(uint32_t*)(to + simt_lane() % 4 * 4) = held[piece];
+    }
   }
 }
 SIMT_INLINE uint32_t two_halves(float a, float b) {
