@@ -16,7 +16,7 @@ from pathlib import Path
 from grader.course.locales import catalogs
 from grader.course.locales.catalogs import Edition
 from grader.course.locales.messages import catalogs as catalog_names
-from grader.course.locales.messages import messages, shares
+from grader.course.locales.messages import messages, shares_of
 from grader.course.locales.rules import violations
 from grader.course.sources import ROOT
 
@@ -63,7 +63,7 @@ def updated(root: Path, edition: Edition) -> dict[str, tuple[int, int]]:
         left = {m.text for m in found} - edition.translations(name).keys()
         if same := {text: everywhere[text] for text in left & everywhere.keys()}:
             catalogs.fill(edition.path(name), same, edition.language)
-    return shares(root, edition)
+    return shares_of(known, edition)
 
 
 def exported(root: Path, edition: Edition, catalog: str, everything: bool = False) -> str:

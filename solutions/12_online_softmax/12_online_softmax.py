@@ -292,7 +292,7 @@ lab.check("12_online_softmax/split_softmax")
 # atomic has acquire semantics: after it, this program sees what other programs have published. A plain load may return
 # an old value forever.</details>
 # <details><summary>Hint 3</summary>Then continue as in <code>normalize_kernel</code>. Loads and stores with
-# <code>eviction_policy="evict_first"</code> tell the L2 cache that their data is not needed again.</details>
+# <code>eviction_policy="evict_first"</code> tell the caches that their data is not needed again.</details>
 
 
 # %% cell="solution" id="one_launch_kernel"

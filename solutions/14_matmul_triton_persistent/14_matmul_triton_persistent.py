@@ -371,9 +371,10 @@ lab.check("14_matmul_triton_persistent/tune")
 # kernel adds the parts in a fixed order, so that each run gives the same result. If there is only one part, `out_desc`
 # describes C itself, and there is no second kernel.
 #
-# The second launch takes about 2 µs, less than the zeros, because it starts early. With *programmatic dependent
-# launch*, the programs of the second kernel start when all programs of the first one have called
-# `gdc_launch_dependents`. In `gdc_wait`, they wait until all stores of the first kernel are done.
+# The second launch takes about 2 µs, less than the zeros, because it starts early. With [programmatic
+# dependent launch](../glossary.md#programmatic-dependent-launch), the programs of the second kernel start when all
+# programs of the first one have called `gdc_launch_dependents`. In `gdc_wait`, they wait until all stores of the first
+# kernel are done.
 #
 # For each problem size, there are dozens of choices of a tile and a number of parts. Instead of timing them, `estimate`
 # predicts their times:
@@ -386,11 +387,13 @@ lab.check("14_matmul_triton_persistent/tune")
 #   overlap only in part, so half of the smaller one is added.
 # - Several parts are stored and loaded again: 8 bytes for each element of C and each part.
 #
+# `plan` returns the choice with the shortest time. A choice with 0 parts is the kernel of level 6.
+#
 # We chose the constants with the times of half of {claim: matmul_model_sizes} problem sizes on an H200. At the other
 # half, the planned choice takes {claim: matmul_model_mean} times as long as the best one, on average.
 
 # %%
-tiles.show("parts_kernel", "add_parts_kernel", "estimate")
+tiles.show("parts_kernel", "add_parts_kernel", "estimate", "plan")
 
 # %% [markdown]
 # ## Level 6, to read: tiles of 192 columns

@@ -153,6 +153,7 @@ class Page:
         from selenium.webdriver.common.by import By
 
         for _ in range(3):  # a kernel that says it is idle may not listen yet: then nothing starts
+            self._dismiss_dialog()
             self.driver.find_element(By.XPATH, "//div[contains(@class,'lm-MenuBar-itemLabel')][text()='Run']").click()
             self._until(lambda: self.driver.find_elements(By.XPATH, "//*[@data-command='runmenu:run-all']"), 10)
             self.driver.find_element(By.XPATH, "//*[@data-command='runmenu:run-all']").click()
@@ -160,6 +161,17 @@ class Page:
                 break
         self._until(lambda: self.kernel_status() == "idle", limit)
         time.sleep(1)
+
+    def _dismiss_dialog(self) -> None:
+        """Answer what JupyterLab asks or tells on a slow machine with its default button; fail on any other dialog."""
+        dialog = self.script("const e = document.querySelector('.jp-Dialog'); return e ? e.innerText : ''")
+        if not dialog:
+            return
+        expected = ("Server Connection Error", "Kernel Restarting", "Select Kernel")
+        assert dialog.startswith(expected), f"JupyterLab shows a dialog: {dialog}"
+        self.script("[...document.querySelectorAll('.jp-Dialog-footer button')].at(-1).click()")
+        self._until(lambda: not self.script("return document.querySelector('.jp-Dialog')"), 10)
+        self._until(lambda: self.kernel_status() == "idle", 90)
 
     def _has_started(self) -> bool:
         """Does a cell wait, run, or have a number?"""

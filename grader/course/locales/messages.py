@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from grader.course import cards, index, walkthroughs
@@ -53,7 +55,7 @@ def messages(root: Path, catalog: str) -> list[Message]:
         found += [
             Message(f"{fill} {{number}}", "how a hidden case is filled") for fill in ("position", "normal", "wide")
         ]
-        found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
+        found += [Message(text, place) for text, place in _in_code("labutils").items()]
         found += [Message(word, place) for word, place in ALONE.items()]
         found += [Message(text, "the player of lab.play") for text in (*theater_words.WORDS, *theater_words.STATIC)]
         for path in sorted((CODE / "labutils" / "backends" / "simt" / "runtime").glob("*.cpp")):
@@ -63,11 +65,22 @@ def messages(root: Path, catalog: str) -> list[Message]:
     return list({message.text: message for message in reversed(found)}.values())[::-1]
 
 
+@functools.cache
+def _in_code(*folders: str) -> dict[str, str]:
+    """`extract.of_folders` of our own code, which does not change while a process runs."""
+    return extract.of_folders(CODE / folder for folder in folders)
+
+
 def shares(root: Path, edition: Edition) -> dict[str, tuple[int, int]]:
     """By catalog, how many of its messages are translated, and how many there are."""
+    return shares_of({name: messages(root, name) for name in catalogs(root)}, edition)
+
+
+def shares_of(known: Mapping[str, list[Message]], edition: Edition) -> dict[str, tuple[int, int]]:
+    """`shares` of messages that are known already, by catalog."""
     found = {}
-    for name in catalogs(root):
-        texts = {message.text for message in messages(root, name)}
+    for name, listed in known.items():
+        texts = {message.text for message in listed}
         found[name] = len(texts & edition.translations(name).keys()), len(texts)
     return found
 
@@ -95,8 +108,8 @@ def has_words(value: str) -> bool:
 
 def _pages() -> list[Message]:
     """What the grader's pages and tables say."""
-    folders = extract.of_folders(CODE / "grader" / room for room in _GRADER)
-    folders |= extract.of_files([CODE / "grader" / "course" / "submitted.py"], CODE)
+    folders = _in_code(*(f"grader/{room}" for room in _GRADER))
+    folders = folders | extract.of_files([CODE / "grader" / "course" / "submitted.py"], CODE)
     found = [Message(text, place) for text, place in folders.items()]
     for path in sorted((CODE / "grader" / "reports" / "templates").glob("*.html.j2")):
         found += [Message(text, path.name) for text in extract.of_page(path.read_text(encoding="utf-8"))]
