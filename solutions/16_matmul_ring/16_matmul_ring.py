@@ -464,6 +464,9 @@ hopper.show_ping_pong()
 
 
 # %% cell="given" id="fastest"
+import math
+
+
 def tiles(height, ping_pong, widths, exchanged_widths):
     """Return tiles of these widths, each one above the other and side by side; exchanged, more widths are possible."""
     return [
@@ -476,7 +479,7 @@ def tiles(height, ping_pong, widths, exchanged_widths):
 
 TILES = [
     *tiles(128, True, (128, 160, 192), (128, 144, 160, 176, 192)),
-    *tiles(128, False, (224, 256), (224, 240, 256)),
+    *tiles(128, False, (224, 256), (208, 224, 240, 256)),
     *tiles(256, False, (128, 160, 192), (128, 144, 160, 176)),
 ]
 
@@ -489,11 +492,19 @@ def waves(M, N, tile):
 
 def expected_ns(M, N, K, tile, across=False):
     """Return the time that a product takes on an H200. With `across`, B is stored (K, N)."""
-    elements, lengths = tile.height * tile.width, (K, N if across else K)
-    of_rows = (rows * (0.07 if length % 64 == 0 else 0.17) for rows, length in zip(tile.loads, lengths, strict=True))
-    iteration = 30 + 0.0193 * elements + sum(of_rows)
-    each_tile = 400 + 0.023 * elements * (not tile.ping_pong)
-    return waves(M, N, tile) * (cdiv(K, 64) * iteration + each_tile) + 6500
+
+    def lines(length):  # cache lines of 128 bytes per row of 64 elements, in a matrix with rows of this length
+        return 2 - math.gcd(length, 64) / 64
+
+    elements, (of_a, of_b) = tile.height * tile.width, tile.loads
+    if across and not tile.exchanged and tile.piece == 32:
+        of_b *= 1.5  # twice as many rows, of 32 elements
+    products = 0.018 * elements
+    loads = 1.1 * (of_a * lines(K) + of_b * lines(N if across else K))
+    loop = cdiv(K, 64) * (max(products, loads) + 0.36 * (of_a + of_b))
+    stores = 0.04 * elements
+    each_tile = max(loop, stores) if tile.ping_pong else loop + stores
+    return waves(M, N, tile) * each_tile + 6500
 
 
 def fastest_tile(M, N, K, across=False):
