@@ -317,6 +317,10 @@ class Unfilled:
     def __getitem__(self, configuration):
         raise NotImplementedError(f"{self.name.split('<')[0]} {NOT_WRITTEN}")
 
+    @property
+    def module(self):
+        return self[()]  # raises
+
 
 @dataclass(frozen=True)
 class NotBuilt:
@@ -327,6 +331,10 @@ class NotBuilt:
 
     def __getitem__(self, configuration):
         raise Missing(self.why)
+
+    @property
+    def module(self):
+        return self[()]  # raises
 
 
 __all__ = ["ArgumentError", "CompileError", "Kernel", "LaunchError", "Module", "compile", "register_magic"]

@@ -393,9 +393,19 @@ hopper.instructions(matmul_ring, matmul_persistent)
 # - **Registers move.** `fewer_registers<24>()` takes registers from the producer's warps, and `more_registers<240>()`
 #   gives them to the consumers.
 #
-# The next cell prints the consumers' loop of level 5. The kernel is a template, in
-# `labutils/lessons/tiles_kernel.py`: it computes tiles of other sizes, too, and without ping-pong the two groups halve
-# a tile as in level 4.
+# The next cell prints the consumers' loop of level 5. It has these names besides those of level 4:
+#
+# | name | meaning |
+# |---|---|
+# | `begin`, `clusters` | the cluster's first tile of C, and the number of clusters: it takes every `clusters`-th tile |
+# | `PING_PONG` | 1: a group takes every second tile of its cluster; 0: both groups halve each tile, as in level 4 |
+# | `other` | 1 for the group that starts with the cluster's second tile |
+# | `turn_parity` | the parity with which a group waits for its `turn` |
+# | `skip(stages)` | advances `stage` and `parity` past the stages that the other group uses |
+# | `leader` | true in one thread of each group |
+# | `PARTS`, `sum[part]` | how many times 64 rows a group computes, and the accumulators of each |
+#
+# The kernel is a template, in `labutils/lessons/tiles_kernel.py`: it computes tiles of other sizes, too.
 
 
 # %% cell="given" id="ping_pong"
@@ -442,22 +452,26 @@ hopper.show_ping_pong()
 # - **Tiles of 256 × 160 and 256 × 192.** Each group computes 128 rows. A large tile needs fewer bytes per FLOP.
 # - **Side by side.** Two tiles of 256 × 160 one above the other would share B, the smaller operand. Side by side, they
 #   share A: each block fetches half of A's 256 rows, which is 36 KB per stage instead of 42 KB.
-# - **Widths between.** A width may be any multiple of 16: tiles of 128 × 224 fill the last wave where tiles of 128 × 256
-#   leave it almost empty.
-# - **Exchanged.** Cᵀ = Bᵀ Aᵀ is the same product with the operands exchanged: then the tile is 256 columns high and 160
-#   rows wide. Each tile is transposed when it is stored.
+# - **Tiles of 128 × 224.** They fill the last wave where tiles of 128 × 256 leave it almost empty.
+# - **Exchanged operands.** Cᵀ = Bᵀ Aᵀ, so the kernel can exchange a and b, compute Cᵀ, and transpose each tile when it
+#   stores it. Then a tile is 256 columns high and 160 rows wide, and its width can be any multiple of 16. For
+#   7000 × 3000 with K = 5000, such tiles fill four waves exactly, and reach {claim: hopper_exchanged_of_cublas} of the
+#   speed of cuBLAS on an H200. Level 5 reaches {claim: hopper_not_exchanged}.
 #
-# `TILES` lists the tiles. `expected_ns` estimates a time for each of them, from four parts:
+# `expected_ns` estimates the time with one of the tiles in `TILES` on an H200:
 #
-# - An iteration along K multiplies `elements` · 64 pairs of numbers, with 6.6 TFLOP/s for each SM, and loads rows of 128
-#   bytes. A row that does not start at a multiple of 128 bytes lies in two cache lines, and takes longer.
-# - The results of a tile are stored. In ping-pong the other group multiplies meanwhile.
-# - All of this is repeated in each wave.
-# - The start and the end of the kernel take 6.5 µs.
+# - **Products.** An SM multiplies 2048 pairs of numbers per cycle. For 64 columns of K, each element of a tile takes
+#   1/32 cycle, which is 0.018 ns at 1.74 GHz.
+# - **Loads.** For 64 columns of K, a row of A or B has 128 bytes. If it starts at a multiple of 128 bytes, it is one
+#   [cache line](../glossary.md#cache-line); otherwise it lies in two. A block loads a line in 1.1 ns, about two cycles.
+#   The ring loads and multiplies at the same time, so an iteration takes as long as the slower of the two.
+# - **Power.** Each row costs another 0.36 ns, even if its loads are hidden: moving data takes power, and the GPU lowers
+#   its clock rate to stay below its power limit.
+# - **Stores.** 0.04 ns per element of C. In ping-pong, one group stores while the other multiplies.
 #
-# We chose the constants with the times of 40 tiles for 21 problem sizes in both layouts of B, on an H200. `fastest`
-# takes the tile with the smallest estimate: it is 1.005 times as slow as the best tile on average, and 1.03 times at
-# worst. With each problem size left out of the fit in turn, these are 1.006 and 1.06.
+# All of this is repeated in each wave. The start and the end of the kernel take 6.5 µs. We fitted these constants to
+# measured times for 21 problem sizes. `fastest` takes the tile with the smallest estimate. For these sizes, the best
+# tile is on average {claim: hopper_choice_mean} faster, and at most {claim: hopper_choice_worst}.
 #
 # **A fused ReLU.** The results are in registers before they are stored. So `max(c, 0)` costs no bytes there:
 # `fastest(a, b, c, relu=True)` takes as long as the product alone. A second kernel would read and write all of C again.
