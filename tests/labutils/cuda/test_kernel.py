@@ -202,6 +202,8 @@ def test_a_kernel_that_this_machine_cannot_build_is_said_and_bound(cell, capsys,
     with pytest.raises(support.Missing, match="Install g"):
         variables["k"][1, 32](torch.zeros(1))
     with pytest.raises(support.Missing, match="Install g"):
+        variables["k"].module["k<1>"]
+    with pytest.raises(support.Missing, match="Install g"):
         cuda.compile("__global__ void k(float* x) { x[0] = 1; }", "k")
     assert capsys.readouterr().out == "Building.\n"
 
@@ -220,3 +222,5 @@ def test_an_unfilled_cell_waits_for_its_check(cell, capsys):
     assert "k is not written yet" in capsys.readouterr().out
     with pytest.raises(NotImplementedError, match="k is not written yet"):
         variables["k"][1, 32]
+    with pytest.raises(NotImplementedError, match="k is not written yet"):
+        variables["k"].module["k<1>"]
