@@ -470,7 +470,7 @@ hopper.show_ping_pong()
 # - **Stores.** 0.04 ns per element of C. In ping-pong, one group stores while the other multiplies.
 #
 # All of this is repeated in each wave. The start and the end of the kernel take 6.5 µs. We fitted these constants to
-# measured times for 21 problem sizes. `fastest` takes the tile with the smallest estimate. For 16 other sizes, the best
+# measured times for 25 problem sizes. `fastest` takes the tile with the smallest estimate. For 12 other sizes, the best
 # tile is {claim: hopper_choice_mean} faster on average, and at most {claim: hopper_choice_worst}.
 #
 # **A fused ReLU.** The results are in registers before they are stored. So `max(c, 0)` costs no bytes there:
