@@ -311,31 +311,35 @@ def register_magic() -> None:
         shell.user_ns.update({n.split("<")[0]: module[n] for n in names})
 
 
-@dataclass(frozen=True)
-class Unfilled:
-    """Stands for a kernel whose cell is still the stub: the notebook goes on to its check, which says so."""
-
-    name: str
+class _Absent:
+    """What stands for a kernel that does not exist: whoever uses it gets `_problem()`."""
 
     def _refuse(self, *_):
-        raise NotImplementedError(f"{self.name.split('<')[0]} {NOT_WRITTEN}")
+        raise self._problem()
 
     __getitem__ = clustered = _refuse
     module = property(_refuse)
 
 
 @dataclass(frozen=True)
-class NotBuilt:
+class Unfilled(_Absent):
+    """Stands for a kernel whose cell is still the stub: the notebook goes on to its check, which says so."""
+
+    name: str
+
+    def _problem(self):
+        return NotImplementedError(f"{self.name.split('<')[0]} {NOT_WRITTEN}")
+
+
+@dataclass(frozen=True)
+class NotBuilt(_Absent):
     """Stands for a kernel that this machine cannot build, because something is not installed or a disk is full."""
 
     name: str
     why: str
 
-    def _refuse(self, *_):
-        raise Missing(self.why)
-
-    __getitem__ = clustered = _refuse
-    module = property(_refuse)
+    def _problem(self):
+        return Missing(self.why)
 
 
 __all__ = ["ArgumentError", "CompileError", "Kernel", "LaunchError", "Module", "compile", "register_magic"]
