@@ -287,20 +287,33 @@ def test_every_tile_fits(ring):
                 assert rows <= 256 and columns in (32, 64)
 
 
-@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
-def test_the_levels_use_the_engines_and_spill_nothing(tiles, ring):
+def uses_the_engines_and_spills_nothing(kernel):
     from labutils.cuda import cubin
 
-    every = [tiles_kernel.kernel(tile, across, 1) for tile in TILES for across in (0, 1)]
-    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent, *every):
-        made = kernel.compiled(90)
-        assert "serialized" not in made.log and made.target == "sm_90a"
-        symbol = made.lowered[kernel.name]
-        assert cubin.resources(made.cubin)[symbol].stack == 0
-        code = cubin.sass(made.cubin)[symbol]
-        assert cubin.matrix_instruction(code) == "wgmma"
-        fences = [i for i in code if "MEMBAR" in i.opcode and "GPU" in i.opcode]
-        assert len(fences) <= 2, "beside cluster_sync() nothing may wait for all memory"
+    made = kernel.compiled(90)
+    assert "serialized" not in made.log and made.target == "sm_90a"
+    symbol = made.lowered[kernel.name]
+    assert cubin.resources(made.cubin)[symbol].stack == 0
+    code = cubin.sass(made.cubin)[symbol]
+    assert cubin.matrix_instruction(code) == "wgmma"
+    fences = [i for i in code if "MEMBAR" in i.opcode and "GPU" in i.opcode]
+    assert len(fences) <= 2, "beside cluster_sync() nothing may wait for all memory"
+
+
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+def test_the_levels_use_the_engines_and_spill_nothing(tiles, ring):
+    some = [tiles_kernel.kernel(tile, across, 1) for tile in TILES for across in (0, 1)]
+    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent, *some):
+        uses_the_engines_and_spills_nothing(kernel)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+@pytest.mark.parametrize("across", [0, 1])
+@pytest.mark.parametrize("relu", [0, 1])
+def test_every_tile_uses_the_engines_and_spills_nothing(ring, across, relu):
+    for tile in ring.TILES:
+        uses_the_engines_and_spills_nothing(tiles_kernel.kernel(tile, across, relu))
 
 
 def test_rows_that_no_box_can_be_cut_from():
