@@ -312,7 +312,7 @@ def register_magic() -> None:
 
 
 class _Absent:
-    """What stands for a kernel that does not exist: whoever uses it gets `_problem()`."""
+    """What stands for a kernel that does not exist: each use raises `_problem()`."""
 
     def _refuse(self, *_):
         raise self._problem()
