@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from labutils.backends import recording  # noqa: E402
 from labutils.cuda import nvrtc  # noqa: E402
-from labutils.lessons.skinny_kernel import Cut, kernel, multiply  # noqa: E402
+from labutils.lessons.skinny_kernel import CLUSTERS, Cut, choose, estimate_us, kernel, multiply  # noqa: E402
 
 
 def right(cut: Cut, M: int, N: int, K: int, transposed: bool) -> None:
@@ -39,3 +39,42 @@ def test_cuts(cut, M, N, K, transposed):
 @pytest.mark.parametrize("M, N, K", [(1, 1, 1), (70, 33, 67), (65, 130, 100), (150, 40, 1)])
 def test_any_size(M, N, K, transposed):  # also rows that begin at any multiple of 2 bytes, and tiles side by side
     right(Cut(64, 64, 2, 1, tall=M >= N), M, N, K, transposed)
+
+
+SKINNY = [
+    (5000, 120, 4096),
+    (3000, 200, 6000),
+    (100, 5000, 3000),
+    (88, 6104, 3504),
+    (4700, 72, 3000),
+    (200, 4000, 5000),
+]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("M, N, K", [*SKINNY, (1, 1, 1), (256, 100000, 64), (100000, 256, 8), (9, 300, 10**6)])
+def test_the_cut_chosen_fits(M, N, K, transposed):
+    cut = choose(M, N, K, transposed)
+    assert cut.fits(transposed) and cut.tall == (M > N)
+    across, skinny = cut.blocks(M, N)
+    assert skinny == 1 and across % cut.cluster == 0
+    assert across // cut.parts * (cut.height if cut.tall else cut.width) >= max(M, N)
+    assert estimate_us(cut, M, N, K, transposed) > 0
+
+
+def test_one_wave_where_measured():  # one cluster more than ran at once costs a second wave
+    cut = Cut(128, 128, 3, 1, tall=True)
+    times = [estimate_us(cut, 128 * n, 128, 6144, False) for n in (CLUSTERS[3], CLUSTERS[3] + 1)]
+    assert times[1] > 1.3 * times[0]
+
+
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 8])
+def test_no_accumulator_in_local_memory_and_no_product_waits_for_the_one_before(parts):
+    from labutils.cuda import cubin
+
+    for cut in (Cut(128, 208 if parts > 1 else 64, parts, 1, tall=True), Cut(64, 96, parts, 1, tall=False)):
+        for transposed in (False, True):
+            made = (chosen := kernel(cut, transposed)).compiled(90)
+            assert "serialized" not in made.log
+            assert cubin.resources(made.cubin)[made.lowered[chosen.name]].stack == 0
