@@ -331,8 +331,11 @@ class NotBuilt:
     name: str
     why: str
 
-    def __getitem__(self, configuration):
+    def _refuse(self, *_):
         raise Missing(self.why)
+
+    __getitem__ = clustered = _refuse
+    module = property(_refuse)
 
 
 __all__ = ["ArgumentError", "CompileError", "Kernel", "LaunchError", "Module", "compile", "register_magic"]

@@ -160,7 +160,8 @@ def device_kernel(
                    FLATTEN, SPECIALIZE, HALVES)  # fmt: skip
 
 
-def persistent_config(M, N):
+def persistent_config(M, N, lengths):
+    """Return the tile sizes; `lengths` are those of the rows in which A and B are stored."""
     gpu = lab.device.current()
     if M * N < 2**16:
         tile = dict(BLOCK_M=16, BLOCK_N=64, HALVES=True) if N > 32 else dict(BLOCK_M=64, BLOCK_N=16)
@@ -168,8 +169,9 @@ def persistent_config(M, N):
     if gpu and gpu.capability[0] == 9:
         large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True, HALVES=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
-        # on an H200, a wave with tiles of 256 columns takes 1.8 times as long as with 128 columns
-        if waves[0] > 1.8 * waves[1]:
+        # on an H200, a wave with tiles of 256 columns takes 1.8 times as long as with 128 columns; where the rows of
+        # neither matrix are multiples of 128 bytes, loads limit the speed, and 256 columns need 1.5 times as many rows
+        if waves[0] > (1.8 if any(length % 64 == 0 for length in lengths) else 1.45) * waves[1]:
             return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=4) | large
         return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=6) | large
     return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
@@ -177,10 +179,11 @@ def persistent_config(M, N):
 
 def persistent(a, b, c, relu=True, config=None):
     (M, K), N = a.shape, b.shape[1]
-    config = dict(FLATTEN=False, SPECIALIZE=False, HALVES=False) | (config or persistent_config(M, N))
+    by_columns = b.stride(0) == 1 and b.stride(1) > 1
+    config = config or persistent_config(M, N, (K, K if by_columns else N))
+    config = dict(FLATTEN=False, SPECIALIZE=False, HALVES=False) | config
     on_device = config.pop("on_device", False)
     BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
-    by_columns = b.stride(0) == 1 and b.stride(1) > 1
     a, b, out = lab.aligned(a), lab.aligned(b.T if by_columns else b), lab.aligned(c, keep=False)
     gpu = lab.device.current()
     sms = gpu.sms if gpu else 4

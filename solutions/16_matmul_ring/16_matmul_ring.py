@@ -393,9 +393,19 @@ hopper.instructions(matmul_ring, matmul_persistent)
 # - **Registers move.** `fewer_registers<24>()` takes registers from the producer's warps, and `more_registers<240>()`
 #   gives them to the consumers.
 #
-# The next cell prints the consumers' loop of level 5. The kernel is a template, in
-# `labutils/lessons/tiles_kernel.py`: it computes tiles of other sizes, too, and without ping-pong the two groups halve
-# a tile as in level 4.
+# The next cell prints the consumers' loop of level 5. It has these names besides those of level 4:
+#
+# | name | meaning |
+# |---|---|
+# | `begin`, `clusters` | the cluster's first tile of C, and the number of clusters: it takes every `clusters`-th tile |
+# | `PING_PONG` | 1: a group takes every second tile of its cluster; 0: both groups halve each tile, as in level 4 |
+# | `other` | 1 for the group that starts with the cluster's second tile |
+# | `turn_parity` | the parity with which a group waits for its `turn` |
+# | `skip(stages)` | advances `stage` and `parity` past the stages that the other group uses |
+# | `leader` | true in one thread of each group |
+# | `PARTS`, `sum[part]` | how many times 64 rows a group computes, and the accumulators of each |
+#
+# The kernel is a template, in `labutils/lessons/tiles_kernel.py`: it computes tiles of other sizes, too.
 
 
 # %% cell="given" id="ping_pong"
@@ -442,28 +452,35 @@ hopper.show_ping_pong()
 # - **Tiles of 256 × 160 and 256 × 192.** Each group computes 128 rows. A large tile needs fewer bytes per FLOP.
 # - **Side by side.** Two tiles of 256 × 160 one above the other would share B, the smaller operand. Side by side, they
 #   share A: each block fetches half of A's 256 rows, which is 36 KB per stage instead of 42 KB.
-# - **Widths between.** A width may be any multiple of 16: tiles of 128 × 224 fill the last wave where tiles of 128 ×
-#   256 leave it almost empty.
-# - **Exchanged.** Cᵀ = Bᵀ Aᵀ is the same product with the operands exchanged: then the tile is 256 columns high and 160
-#   rows wide. Each tile is transposed when it is stored.
+# - **Tiles of 128 × 224.** They fill the last wave where tiles of 128 × 256 leave it almost empty.
+# - **Exchanged operands.** Cᵀ = Bᵀ Aᵀ, so the kernel can exchange a and b, compute Cᵀ, and transpose each tile when it
+#   stores it. Then a tile is 256 columns high and 160 rows wide, and its width can be any multiple of 16. For
+#   7000 × 3000 with K = 5000, such tiles fill four waves exactly, and reach {claim: hopper_exchanged_of_cublas} of the
+#   speed of cuBLAS on an H200. Level 5 reaches {claim: hopper_not_exchanged}.
 #
-# `TILES` lists the tiles. `expected_ns` estimates how long a product takes with each of them:
+# `expected_ns` estimates the time with one of the tiles in `TILES` on an H200:
 #
-# - An iteration along K multiplies `elements` · 64 pairs of numbers, with 7 TFLOP/s for each SM, and loads rows of 128
-#   bytes. A row that does not start at a multiple of 128 bytes lies in two [cache lines](../glossary.md#cache-line),
-#   and takes longer.
-# - After the last iteration, the tile is stored. In ping-pong, the other group multiplies meanwhile.
-# - These times count once for each wave. The start and the end of the kernel take 6.5 µs.
+# - **Products.** An SM multiplies 2048 pairs of numbers per cycle. For 64 columns of K, each element of a tile takes
+#   1/32 cycle, which is 0.018 ns at 1.74 GHz.
+# - **Loads.** For 64 columns of K, a row of A or B has 128 bytes. If it starts at a multiple of 128 bytes, it is one
+#   [cache line](../glossary.md#cache-line); otherwise it lies in two. A block loads a line in 1.1 ns, about two cycles.
+#   The ring loads and multiplies at the same time, so an iteration takes as long as the slower of the two.
+# - **Power.** Each row costs another 0.36 ns, even if its loads are hidden. This is probably because moving data takes
+#   power, and the GPU lowers its clock rate to stay below its power limit.
+# - **Stores.** 0.04 ns per element of C. In ping-pong, one group stores while the other multiplies.
 #
-# We chose the constants with the times of 40 tiles for 37 problem sizes in both layouts of B, on an H200. `fastest`
-# takes the tile with the smallest estimate. Its time is {claim: hopper_tiles_mean} times that of the best tile on
-# average.
+# All of this is repeated in each wave. The start and the end of the kernel take 6.5 µs. We fitted these constants to
+# measured times for 21 problem sizes. `fastest` takes the tile with the smallest estimate. For 16 other sizes, the best
+# tile is {claim: hopper_choice_mean} faster on average, and at most {claim: hopper_choice_worst}.
 #
 # **A fused ReLU.** The results are in registers before they are stored. So `max(c, 0)` costs no bytes there:
 # `fastest(a, b, c, relu=True)` takes as long as the product alone. A second kernel would read and write all of C again.
 
 
 # %% cell="given" id="fastest"
+import math
+
+
 def tiles(height, ping_pong, widths, exchanged_widths):
     """Return tiles of these widths, each one above the other and side by side; exchanged, more widths are possible."""
     return [
@@ -476,7 +493,7 @@ def tiles(height, ping_pong, widths, exchanged_widths):
 
 TILES = [
     *tiles(128, True, (128, 160, 192), (128, 144, 160, 176, 192)),
-    *tiles(128, False, (224, 256), (224, 240, 256)),
+    *tiles(128, False, (224, 256), (208, 224, 240, 256)),
     *tiles(256, False, (128, 160, 192), (128, 144, 160, 176)),
 ]
 
@@ -489,11 +506,19 @@ def waves(M, N, tile):
 
 def expected_ns(M, N, K, tile, across=False):
     """Return the time that a product takes on an H200. With `across`, B is stored (K, N)."""
-    elements, lengths = tile.height * tile.width, (K, N if across else K)
-    of_rows = (rows * (0.1 if length % 64 == 0 else 0.23) for rows, length in zip(tile.loads, lengths, strict=True))
-    iteration = 45 + 0.0183 * elements + sum(of_rows)
-    each_tile = 400 + 0.027 * elements * (not tile.ping_pong)
-    return waves(M, N, tile) * (cdiv(K, 64) * iteration + each_tile) + 6500
+
+    def lines(length):  # cache lines of 128 bytes per row of 64 elements, in a matrix with rows of this length
+        return 2 - math.gcd(length, 64) / 64
+
+    elements, (of_a, of_b) = tile.height * tile.width, tile.loads
+    if across and not tile.exchanged and tile.piece == 32:
+        of_b *= 1.5  # twice as many rows, of 32 elements
+    products = 0.018 * elements
+    loads = 1.1 * (of_a * lines(K) + of_b * lines(N if across else K))
+    loop = cdiv(K, 64) * (max(products, loads) + 0.36 * (of_a + of_b))
+    stores = 0.04 * elements
+    each_tile = max(loop, stores) if tile.ping_pong else loop + stores
+    return waves(M, N, tile) * each_tile + 6500
 
 
 def fastest_tile(M, N, K, across=False):
@@ -518,9 +543,7 @@ for M, N, K in ((4096, 4096, 4096), (7168, 3072, 8192), (5120, 6144, 4096), (300
 
 # %% [markdown]
 # On an H200, for 3000 × 7000 with K = 5000, tiles of 256 × 160 reach {claim: hopper_tiles_of_cublas} of the speed of
-# cuBLAS, and level 5 {claim: hopper_ping_pong_unfit}: the 528 tiles fill four waves exactly. For 6464 × 2048 with K =
-# 4544, exchanged tiles of 128 × 160 in ping-pong reach {claim: hopper_exchanged_of_cublas}, and the best tile without
-# exchanged operands {claim: hopper_not_exchanged_of_cublas}.
+# cuBLAS, and level 5 {claim: hopper_ping_pong_unfit}: the 528 tiles fill four waves exactly.
 
 # %% [markdown]
 # ## The same ring in Gluon

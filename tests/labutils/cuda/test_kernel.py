@@ -202,6 +202,8 @@ def test_a_kernel_that_this_machine_cannot_build_is_said_and_bound(cell, capsys,
     with pytest.raises(support.Missing, match="Install g"):
         variables["k"][1, 32](torch.zeros(1))
     with pytest.raises(support.Missing, match="Install g"):
+        variables["k"].module["k<1>"]
+    with pytest.raises(support.Missing, match="Install g"):
         cuda.compile("__global__ void k(float* x) { x[0] = 1; }", "k")
     assert capsys.readouterr().out == "Building.\n"
 
