@@ -90,8 +90,8 @@ class Cut:
 
 
 CLUSTERS = {1: 132, 2: 66, 3: 39, 4: 27, 5: 21, 6: 16, 7: 14, 8: 14}
-"""Blocks of a cluster -> clusters that an H200 was seen to run at once, one block per SM. A cluster lies in one GPC, and
-most sizes leave some of its SMs over: 40 clusters of 3, 32 of 4, 24 of 5, 19 of 6 or 16 of 8 took two waves."""
+"""Blocks of a cluster -> clusters that an H200 was seen to run at once, one block per SM. A cluster lies in one GPC:
+most sizes leave some of its SMs over. 40 clusters of 3, 32 of 4, 24 of 5, 19 of 6 or 16 of 8 took two waves."""
 
 
 def estimate_us(cut: Cut, M: int, N: int, K: int, transposed: bool) -> float:
