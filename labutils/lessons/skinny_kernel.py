@@ -50,6 +50,16 @@ class Cut:
         """Of a block: groups of 128 consumers, and the producer's warp."""
         return self.height // self.rows * 128 + 32
 
+    @property
+    def registers(self) -> tuple[int, int]:
+        """What a thread needs, and what it can have.
+
+        It needs one for each accumulator and 26 others: ptxas refuses less, or puts accumulators into local memory. The
+        65536 registers of a multiprocessor are handed out to 4 warps at a time, a multiple of 8 for each thread.
+        """
+        warps = -(-self.threads // 128) * 4
+        return self.rows * self.width // 128 + 26, min(65536 // (32 * warps) // 8 * 8, 255)
+
     def piece(self, transposed: bool) -> int:
         """Columns of a box of B; transposed: b is (K, N)."""
         return 32 if transposed and not self.tall and self.width % 64 else 64
@@ -66,12 +76,13 @@ class Cut:
 
     def fits(self, transposed: bool) -> bool:
         """Whether a cluster has at most 8 blocks, and registers, boxes and shared memory suffice."""
-        (stages, _), shared = self.memory(transposed), self.height
+        (stages, _), shared, (needed, most) = self.memory(transposed), self.height, self.registers
         if self.tall:
             shared = 64 if transposed else self.width
         inbox = (self.parts - 1) * self.height * -(-self.width // 16 // self.parts) * 16 * 4
         return (
             self.cluster <= 8
+            and needed <= most
             and shared % (8 * self.sharing) == 0
             and stages >= 2
             and inbox <= stages * (self.height + self.loads(transposed)) * 128

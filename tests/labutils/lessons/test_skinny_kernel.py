@@ -52,7 +52,10 @@ SKINNY = [
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("M, N, K", [*SKINNY, (1, 1, 1), (256, 100000, 64), (100000, 256, 8), (9, 300, 10**6)])
+@pytest.mark.parametrize(
+    "M, N, K",
+    [*SKINNY, (1, 1, 1), (256, 100000, 64), (100000, 256, 8), (208, 12000, 8000), (50000, 224, 2000), (9, 300, 10**6)],
+)
 def test_the_cut_chosen_fits(M, N, K, transposed):
     cut = choose(M, N, K, transposed)
     assert cut.fits(transposed) and cut.tall == (M > N)
@@ -66,6 +69,27 @@ def test_one_wave_where_measured():  # one cluster more than ran at once costs a
     cut = Cut(128, 128, 3, 1, tall=True)
     times = [estimate_us(cut, 128 * n, 128, 6144, False) for n in (CLUSTERS[3], CLUSTERS[3] + 1)]
     assert times[1] > 1.3 * times[0]
+
+
+WIDEST = [(64, 256), (128, 208), (128, 256), (192, 192), (256, 128)]  # of each height and each number of rows a group
+
+
+@pytest.mark.parametrize("height, width", WIDEST)
+def test_a_cut_fits_if_its_accumulators_do(height, width):
+    assert Cut(height, width, 1, 1, tall=True).fits(False)
+    if height > 128:
+        assert not any(Cut(height, wide, 1, 1, tall=True).fits(False) for wide in range(width + 16, 257, 16))
+
+
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+@pytest.mark.parametrize("height, width", WIDEST)
+def test_the_widest_cuts_have_all_accumulators_in_registers(height, width):
+    from labutils.cuda import cubin
+
+    for parts in (1, 3):
+        made = (chosen := kernel(Cut(height, width, parts, 1, tall=True), True)).compiled(90)
+        assert "serialized" not in made.log
+        assert cubin.resources(made.cubin)[made.lowered[chosen.name]].stack == 0
 
 
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
