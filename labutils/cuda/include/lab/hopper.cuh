@@ -183,6 +183,43 @@ LAB_DEVICE void wgmma(float (&d)[32], uint64_t a, uint64_t b, bool add = true) {
         : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
 }
 template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[40], uint64_t a, uint64_t b, bool add = true) {  // n = 80
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %42, 0;"
+        "wgmma.mma_async.sync.aligned.m64n80k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39}, "
+            "%40, %41, p, 1, 1, %44, %43; }"
+        : LAB_32(0), LAB_8(32)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[48], uint64_t a, uint64_t b, bool add = true) {  // n = 96
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %50, 0;"
+        "wgmma.mma_async.sync.aligned.m64n96k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, "
+            "%48, %49, p, 1, 1, %52, %51; }"
+        : LAB_32(0), LAB_16(32)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
+LAB_DEVICE void wgmma(float (&d)[56], uint64_t a, uint64_t b, bool add = true) {  // n = 112
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %58, 0;"
+        "wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {"
+            "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+            "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+            "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+            "%48, %49, %50, %51, %52, %53, %54, %55}, "
+            "%56, %57, p, 1, 1, %60, %59; }"
+        : LAB_32(0), LAB_16(32), LAB_8(48)
+        : "l"(a), "l"(b), "r"((int)add), "n"(TRANSPOSED), "n"(A_TRANSPOSED));
+}
+template <int TRANSPOSED = 0, int A_TRANSPOSED = 0>
 LAB_DEVICE void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool add = true) {  // n = 128
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, %66, 0;"

@@ -72,8 +72,8 @@ SIMT_INLINE void wgmma_wait(float (&)[COUNT]) {
 }
 template <int TRANSPOSED = 0, int A_TRANSPOSED = 0, int COUNT>
 SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = true) {
-  constexpr bool known = COUNT == 32 || (COUNT >= 64 && COUNT <= 128 && COUNT % 8 == 0);
-  static_assert(known, "wgmma: 32 sums for each thread, or a multiple of 8 from 64 to 128");
+  constexpr bool known = COUNT >= 32 && COUNT <= 128 && COUNT % 8 == 0;
+  static_assert(known, "wgmma: a multiple of 8 sums for each thread, from 32 to 128");
   simt_wgmma(d, 2 * COUNT, a, b, add, TRANSPOSED, A_TRANSPOSED);
 }
 
