@@ -212,10 +212,10 @@ matmul_skinny(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUt
     if (warp == 4 * GROUPS) {     // the producer
         for (int step = begin; step < end && lane == 0; step++) {
             char *a_tile = memory + stage * (A_TILE + B_TILE), *b_tile = a_tile + A_TILE;
-            auto load = [&](char *to, const CUtensorMap &map, int row, int column, bool all) {
-                if (SHARING > 1 && all)
-                    tma_load_multicast(to, &map, &full[stage], row, column, ((1 << SHARING) - 1) << k_part * SHARING);
-                else tma_load(to, &map, &full[stage], row, column);
+            auto load = [&](char *to, const CUtensorMap &map, int row, int column, bool shared) {
+                if (!shared) tma_load_once(to, &map, &full[stage], row, column);  // no other block reads it
+                else if (SHARING == 1) tma_load(to, &map, &full[stage], row, column);
+                else tma_load_multicast(to, &map, &full[stage], row, column, ((1 << SHARING) - 1) << k_part * SHARING);
             };
             mbarrier_wait(&empty[stage], parity ^ 1);
             mbarrier_expect(&full[stage], A_TILE + B_TILE);

@@ -106,7 +106,17 @@ LAB_DEVICE void tma_load(void *to, const CUtensorMap *map, uint64_t *bar, int ro
         : "memory");
 }
 
-// The same, to the same place in each block of the cluster whose bit is set in `blocks`, and to its barrier.
+// The same for data that is read once: the L2 replaces its lines first, and keeps what others have left there.
+LAB_DEVICE void tma_load_once(void *to, const CUtensorMap *map, uint64_t *bar, int row, int column) {
+    asm volatile(
+        "{ .reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0;"
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        " [%0], [%1, {%3, %4}], [%2], policy; }" ::"r"(shared_address(to)),
+        "l"(map), "r"(shared_address(bar)), "r"(column), "r"(row)
+        : "memory");
+}
+
+// As tma_load, to the same place in each block of the cluster whose bit is set in `blocks`, and to its barrier.
 LAB_DEVICE void tma_load_multicast(void *to, const CUtensorMap *map, uint64_t *bar, int row, int column, int blocks) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"

@@ -42,6 +42,9 @@ SIMT_INLINE void tma_prefetch(const CUtensorMap*) {}
 SIMT_INLINE void tma_load(void* to, const CUtensorMap* map, uint64_t* bar, int row, int column) {
   simt_tma_load(to, map, bar, row, column, 0);
 }
+SIMT_INLINE void tma_load_once(void* to, const CUtensorMap* map, uint64_t* bar, int row, int column) {
+  simt_tma_load(to, map, bar, row, column, 0);
+}
 SIMT_INLINE void tma_load_multicast(void* to, const CUtensorMap* map, uint64_t* bar, int row, int column,
                                     int blocks) {
   simt_tma_load(to, map, bar, row, column, blocks);
