@@ -35,7 +35,7 @@ from bench.softmax import ELEMENTS, LENGTHS
 from bench.softmax import wrong as wrong_softmax
 from bench.watched import Stopped, follow
 from labutils.gpu import device
-from labutils.lessons import flash_backward_gluon
+from labutils.lessons import flash_backward_gluon, hopper, skinny_kernel
 from labutils.lessons.attention import backends, formula, forward
 from labutils.timing.stopwatch import ratio
 
@@ -329,8 +329,8 @@ def chain_rows(watch) -> Iterator[Row]:
 PRODUCTS = ((4096, 4096, 4096), (8192, 8192, 8192), (5120, 3072, 6144), (3000, 7000, 5000))
 UNTUNED_PRODUCTS = ((4608, 5376, 3584), (3500, 6200, 4200))
 """M, N, K. A shape that somebody has chosen a constant at, or a tile because of, moves to the tuned ones."""
-SKINNY = ((3000, 200, 6000), (100, 5000, 3000))
-UNTUNED_RAGGED = ((2600, 152, 5200), (88, 6100, 3500))
+SKINNY = ((3000, 200, 6000), (100, 5000, 3000), (2600, 152, 5200))
+UNTUNED_RAGGED = ((3576, 216, 7240), (120, 6488, 2080), (88, 6100, 3500))
 LAYOUTS = {False: "B K × N", True: "B N × K"}
 
 
@@ -375,6 +375,21 @@ def hopper_levels(relu: bool = False) -> dict[str, Competitor]:
     if not device.runs(90):
         return {}
     return {"unit 16": writing(turned(functools.partial(solution(UNITS[1]).fastest, relu=relu)))}
+
+
+def skinny_levels(watch, M: int, N: int, K: int) -> dict[str, Competitor]:
+    """Level 7 of unit 16 for b (K, N), where it runs: in the cut with the least estimate, and the best of four."""
+    if not device.runs(90) or min(M, N) > skinny_kernel.SKINNY:
+        return {}
+
+    def cut_by(cut) -> Competitor:
+        return writing(turned(functools.partial(skinny_kernel.multiply, cut)))
+
+    def best(*data):
+        first = skinny_kernel.cuts(M, N, K, True)[:4]
+        return cut_by(rivals.by_speed(watch, cut_by, first, data)[0])(*data)
+
+    return {"unit 16, skinny": writing(turned(hopper.skinny)), "unit 16, skinny, best of four": best}
 
 
 def matmul_rows(watch) -> Iterator[Row]:
@@ -432,7 +447,8 @@ def ragged_rows(watch) -> Iterator[Row]:
     check = functools.partial(of_product, expected=clamped, seen=clamped)
     for M, N, K in (*RAGGED, *SKINNY, *UNTUNED_RAGGED):
         tuned, name = (M, N, K) not in UNTUNED_RAGGED, f"matmul fp16, {M} × {N}, K {K}"
-        yield Row(name, product(M, N, K), ours, others, check, flops=2 * M * N * K, tuned=tuned, goal=0.95)
+        with_skinny = ours | skinny_levels(watch, M, N, K)
+        yield Row(name, product(M, N, K), with_skinny, others, check, flops=2 * M * N * K, tuned=tuned, goal=0.95)
 
 
 # --- attention -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from .. import environment
 from ..cuda import nvrtc
 from ..cuda.kernel import Kernel
 from ..gpu import device
+from . import skinny_kernel
 from .tiles_kernel import SOURCE, Tile, kernel
 
 SM = 90
@@ -65,6 +67,39 @@ def tile_launcher(tile: Tile, clusters: int, transposed: bool, relu: bool) -> Ca
     return kernel(tile, transposed, relu)[2 * clusters, 384, tile.memory[2]]
 
 
+def skinny(a, b, c) -> None:
+    """Compute c = a @ b.T in the cut that is expected to be fastest: a (M, K), b (N, K), M or N at most 240."""
+    threads = None if c.is_cuda else 1024  # the emulator runs no larger clusters
+    cut, *_ = skinny_kernel.cuts(*c.shape, a.shape[1], b.stride(1) != 1, threads)
+    skinny_kernel.multiply(cut, a, b, c)
+
+
+def show_cuts(*sizes: tuple[int, int, int], count: int = 4) -> None:
+    """Print the cuts with the least estimates for products (M, N, K), b stored (K, N); on a Hopper GPU, time them."""
+    for M, N, K in sizes:
+        cuts = skinny_kernel.cuts(M, N, K, True)[:count]
+        taken = _times(cuts, M, N, K) if device.runs(SM) and not environment.grading_in_progress() else {}
+        print(f"{M} × {N}, K = {K}" + (f": cuBLAS takes {taken['cuBLAS']:.1f} µs" if taken else ""))
+        for cut in cuts:
+            blocks = math.prod(cut.blocks(M, N))
+            expected = f"{skinny_kernel.estimate_us(cut, M, N, K, True):.1f} µs expected"
+            measured = f", {taken[str(cut)]:.1f} µs measured" if taken else ""
+            print(f"  {cut}: {blocks} blocks, {expected}{measured}")
+
+
+def _times(cuts: list[skinny_kernel.Cut], M: int, N: int, K: int) -> dict[str, float]:
+    """Microseconds with each cut and with cuBLAS, interleaved."""
+    import torch
+
+    from ..timing import stopwatch
+
+    pairs = [(torch.randn(M, K, device="cuda").half(), torch.randn(K, N, device="cuda").half()) for _ in range(2)]
+    c = torch.empty(M, N, device="cuda", dtype=torch.float16)
+    calls = {str(cut): [partial(skinny_kernel.multiply, cut, a, b.T, c) for a, b in pairs] for cut in cuts}
+    calls["cuBLAS"] = [partial(torch.matmul, a, b, out=c) for a, b in pairs]
+    return {name: 1e6 * sample.median for name, sample in stopwatch.Stopwatch().take_turns(calls).items()}
+
+
 def instructions(*kernels: Kernel) -> None:
     """Print how many instructions for each engine the kernels' machine code for sm_90a has; needs no GPU."""
     from ..cuda import cubin
@@ -92,7 +127,7 @@ def instructions(*kernels: Kernel) -> None:
     print(f"{'registers per thread':28}" + "".join(f"{r.registers:20}" for r in resources.values()))
 
 
-def try_out(multiply: Callable) -> None:
+def try_out(multiply: Callable, M: int = 300, N: int = 520, K: int = 328) -> None:
     """Run a product of small matrices with both layouts of B, and print the difference from PyTorch's.
 
     Where a kernel of `multiply` is not written yet, print that.
@@ -103,7 +138,6 @@ def try_out(multiply: Callable) -> None:
         return
     place = "cuda" if device.runs(SM) else "cpu"
     generator = torch.Generator().manual_seed(1)
-    M, N, K = 300, 520, 328
     a, b = (torch.randn(n, K, generator=generator).half().to(place) for n in (M, N))
     expected = a.float() @ b.float().T
     for what, stored in (("N × K", b), ("K × N", b.T.contiguous().T)):

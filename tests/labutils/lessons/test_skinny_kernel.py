@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from labutils.backends import recording  # noqa: E402
 from labutils.cuda import nvrtc  # noqa: E402
-from labutils.lessons.skinny_kernel import CLUSTERS, Cut, choose, estimate_us, kernel, multiply  # noqa: E402
+from labutils.lessons.skinny_kernel import CLUSTERS, Cut, cuts, estimate_us, kernel, multiply  # noqa: E402
 
 
 def right(cut: Cut, M: int, N: int, K: int, transposed: bool) -> None:
@@ -57,7 +57,7 @@ SKINNY = [
     [*SKINNY, (1, 1, 1), (256, 100000, 64), (100000, 256, 8), (208, 12000, 8000), (50000, 224, 2000), (9, 300, 10**6)],
 )
 def test_the_cut_chosen_fits(M, N, K, transposed):
-    cut = choose(M, N, K, transposed)
+    cut, *_ = cuts(M, N, K, transposed)
     assert cut.fits(transposed) and cut.tall == (M > N)
     across, skinny = cut.blocks(M, N)
     assert skinny == 1 and across % cut.cluster == 0
@@ -69,6 +69,14 @@ def test_one_wave_where_measured():  # one cluster more than ran at once costs a
     cut = Cut(128, 128, 3, 1, tall=True)
     times = [estimate_us(cut, 128 * n, 128, 6144, False) for n in (CLUSTERS[3], CLUSTERS[3] + 1)]
     assert times[1] > 1.3 * times[0]
+
+
+def test_the_emulator_has_cuts_for_every_skinny_side():
+    for skinny in (1, 64, 72, 136, 200, 240):
+        for M, N in ((skinny, 300), (300, skinny)):
+            for transposed in (False, True):
+                cut, *_ = cuts(M, N, 1000, transposed, 1024)
+                assert cut.cluster * cut.threads <= 1024
 
 
 WIDEST = [(64, 256), (128, 208), (128, 256), (192, 192), (256, 128)]  # of each height and each number of rows a group
