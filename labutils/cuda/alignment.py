@@ -32,7 +32,22 @@ def aligned(x: torch.Tensor, keep: bool = True) -> torch.Tensor:
         return x
     *rows, N = x.shape
     room = x.new_empty(*rows, N + -N % unit)[..., :N]
-    return room.copy_(x) if keep else room
+    if keep:
+        wide = _widest(x)
+        room.view(wide).copy_(x.view(wide))
+    return room
+
+
+def _widest(x: torch.Tensor) -> torch.dtype:
+    """The widest integers of which each row of x (…, N) is made: copies move one at a time."""
+    import torch
+
+    if x.stride(-1) == 1:
+        for wide in (torch.int64, torch.int32, torch.int16):
+            per = wide.itemsize // x.element_size()
+            if per > 1 and not any(n % per for n in (x.shape[-1], x.storage_offset(), *x.stride()[:-1])):
+                return wide
+    return x.dtype
 
 
 def padded(x: torch.Tensor, keep: bool = True, rows: bool = False) -> torch.Tensor:

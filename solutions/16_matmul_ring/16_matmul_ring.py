@@ -550,19 +550,19 @@ for M, N, K in ((4096, 4096, 4096), (7168, 3072, 8192), (5120, 6144, 4096), (300
 #
 # For 5000 × 120 with K = 4096, C has only 40 tiles of 128 × 128 for 132 SMs. Level 7 changes three things:
 #
-# - **K in parts.** The blocks of a cluster divide not only tiles, but also K ([split-K](../glossary.md#split-k)). At the
-#   end, each block sends its sums to the other blocks by [distributed shared
-#   memory](../glossary.md#distributed-shared-memory) and adds up a part of the tile. So the partial sums never go to
-#   global memory, and are always added in the same order.
-# - **The skinny operand by multicast.** Each tile needs all of the skinny operand, here B. Each block of a cluster loads
-#   a slice of it, for all tiles of this cluster.
-# - **The long operand is read once.** Each tile of A is read by one block only. `tma_load_once` loads it with an
-#   [eviction policy](../glossary.md#eviction-policy): the L2 drops these lines first. Without it, they replace lines
-#   that the previous kernel has written, which must then be written to memory while this kernel waits. On an H200, this
-#   hint alone makes the kernel {claim: hopper_read_once} faster for this product.
+# - **K in parts.** The blocks of a [cluster](../glossary.md#cluster) also divide K ([split-K](../glossary.md#split-k)).
+#   At the end, each block adds up some columns of the tile: the other blocks write their sums into its shared memory.
+#   So partial sums never go to global memory, and they are always added in the same order.
+# - **The skinny operand by multicast.** Each tile of C needs all columns of the skinny operand, here B. Each block of a
+#   cluster loads a slice of them for all tiles of the cluster.
+# - **The long operand is read once.** Only one block reads each tile of A. `tma_load_once` loads it with an [eviction
+#   policy](../glossary.md#eviction-policy), so the L2 replaces these lines first. Otherwise they replace lines that the
+#   previous kernel has written, and the L2 must first write those to memory. On an H200, this policy makes the kernel
+#   {claim: hopper_read_once} faster for this product.
 #
-# `Cut` says how a cluster divides the work, and `estimate_us` estimates the time of a cut, as `expected_ns` does for a
-# tile. The kernel and the estimate are in `labutils/lessons/skinny_kernel.py`.
+# A `Cut` describes how a cluster divides the work, and `estimate_us` estimates the time that a cut takes. Both are in
+# `labutils/lessons/skinny_kernel.py`, with the kernel.
+
 
 # %% cell="given" id="skinny"
 def skinny(a, b, c):
@@ -579,9 +579,10 @@ hopper.show("tma_load_once")
 hopper.show_cuts((5000, 120, 4096), (100, 5000, 3000), (16, 8192, 8192))
 
 # %% [markdown]
-# On an H200, level 7 reaches {claim: hopper_skinny_of_cublas} of the speed of cuBLAS for 5000 × 120 with K = 4096, and
-# {claim: hopper_skinny_best} for 2600 × 152 with K = 5200. Unit 14's `matmul`, which has no multicast, reaches
-# {claim: hopper_skinny_without} and {claim: hopper_skinny_best_without}.
+# On an H200, level 7 reaches {claim: hopper_skinny_of_cublas} of the speed of cuBLAS for 5000 × 120 with K = 4096. For
+# 2600 × 152 with K = 5200, it reaches {claim: hopper_skinny_best}, and {claim: hopper_skinny_best_of_four} with the
+# fastest of the first four cuts. Unit 14's `matmul` reaches {claim: hopper_skinny_without} and
+# {claim: hopper_skinny_best_without}: Triton has no multicast.
 
 # %% [markdown]
 # ## The same ring in Gluon

@@ -68,7 +68,7 @@ def test_the_cut_chosen_fits(M, N, K, transposed):
 def test_one_wave_where_measured():  # one cluster more than ran at once costs a second wave
     cut = Cut(128, 128, 3, 1, tall=True)
     times = [estimate_us(cut, 128 * n, 128, 6144, False) for n in (CLUSTERS[3], CLUSTERS[3] + 1)]
-    assert times[1] > 1.3 * times[0]
+    assert times[1] > 1.25 * times[0]
 
 
 def test_the_emulator_has_cuts_for_every_skinny_side():
