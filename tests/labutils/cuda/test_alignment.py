@@ -30,6 +30,10 @@ AS_THEY_ARE = {
 TO_BE_COPIED = {
     "a vector's rest": numbers(5)[1:],
     "rows of 13": numbers(3, 13),
+    "rows of 14, copied in pieces of 4 bytes": numbers(3, 14),
+    "rows of 12, copied in pieces of 8": numbers(3, 12),
+    "four elements on": numbers(52)[4:].view(3, 16),
+    "rows of 12 with two more between them": numbers(3, 14)[:, :12],
     "an odd beginning": numbers(49)[1:].view(3, 16),
     "columns": numbers(16, 3).T,
     "each other element": numbers(3, 16)[:, ::2],
