@@ -101,7 +101,7 @@ class Cut:
 
 
 SKINNY = 240
-"""The longest skinny side. With 256, the tiles of level 6 are faster."""
+"""The longest skinny side that the estimate was fitted to."""
 
 CLUSTERS = {1: 132, 2: 66, 3: 39, 4: 28, 5: 22, 6: 17, 7: 14, 8: 15}
 """Blocks of a cluster -> clusters that an H200 was seen to run at once, one block per SM. A cluster lies in one GPC:
