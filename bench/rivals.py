@@ -163,19 +163,28 @@ def tuned(watch, kind: Callable[[object], Competitor], split: bool = False) -> C
 
     With `split`, also with K in parts, as quack's tuner does where there are few tiles: of the best six.
     """
-    chosen: dict[tuple, object] = {}
 
-    def competitor(a, b, c):
-        key = a.shape, b.shape, b.stride()
+    def choose(*data):
+        order = by_speed(watch, kind, quack_configs(), data)
+        if split:
+            depth = data[0].shape[1] // 64
+            parts = [dataclasses.replace(o, split_k=s) for o in order[:6] for s in SPLIT if 2 * s <= depth]
+            order = by_speed(watch, kind, order[:1] + parts, data)
+        print(f"  quack's fastest configuration: {named(order[0])}", flush=True)
+        return kind(order[0])
+
+    return chosen_once(choose)
+
+
+def chosen_once(choose: Callable[..., Competitor]) -> Competitor:
+    """The competitor that choose(*data) returned for the first data of these shapes and layouts."""
+    chosen: dict[tuple, Competitor] = {}
+
+    def competitor(*data):
+        key = tuple((x.shape, x.stride()) for x in data)
         if key not in chosen:
-            order = by_speed(watch, kind, quack_configs(), (a, b, c))
-            if split:
-                depth = a.shape[1] // 64
-                parts = [dataclasses.replace(o, split_k=s) for o in order[:6] for s in SPLIT if 2 * s <= depth]
-                order = by_speed(watch, kind, order[:1] + parts, (a, b, c))
-            print(f"  quack's fastest configuration: {named(order[0])}", flush=True)
-            chosen[key] = order[0]
-        return kind(chosen[key])(a, b, c)
+            chosen[key] = choose(*data)
+        return chosen[key](*data)
 
     return competitor
 
