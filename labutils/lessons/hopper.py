@@ -77,27 +77,16 @@ def skinny(a, b, c) -> None:
 def show_cuts(*sizes: tuple[int, int, int], count: int = 4) -> None:
     """Print the cuts with the least estimates for products (M, N, K), b stored (K, N); on a Hopper GPU, time them."""
     for M, N, K in sizes:
-        cuts = skinny_kernel.cuts(M, N, K, True)[:count]
-        taken = _times(cuts, M, N, K) if device.runs(SM) and not environment.grading_in_progress() else {}
+        cuts, taken = skinny_kernel.cuts(M, N, K, True)[:count], {}
+        if device.runs(SM) and not environment.grading_in_progress():
+            levels = {str(cut): partial(skinny_kernel.multiply, cut) for cut in cuts}
+            taken = {name: 1e6 * s for name, s in _seconds(levels, M, N, K, transposed=True).items()}
         print(f"{M} × {N}, K = {K}" + (f": cuBLAS takes {taken['cuBLAS']:.1f} µs" if taken else ""))
         for cut in cuts:
             blocks = math.prod(cut.blocks(M, N))
             expected = f"{skinny_kernel.estimate_us(cut, M, N, K, True):.1f} µs expected"
-            measured = f", {taken[str(cut)]:.1f} µs measured" if taken else ""
+            measured = f", {taken[str(cut)]:.1f} µs measured" if str(cut) in taken else ""
             print(f"  {cut}: {blocks} blocks, {expected}{measured}")
-
-
-def _times(cuts: list[skinny_kernel.Cut], M: int, N: int, K: int) -> dict[str, float]:
-    """Microseconds with each cut and with cuBLAS, interleaved."""
-    import torch
-
-    from ..timing import stopwatch
-
-    pairs = [(torch.randn(M, K, device="cuda").half(), torch.randn(K, N, device="cuda").half()) for _ in range(2)]
-    c = torch.empty(M, N, device="cuda", dtype=torch.float16)
-    calls = {str(cut): [partial(skinny_kernel.multiply, cut, a, b.T, c) for a, b in pairs] for cut in cuts}
-    calls["cuBLAS"] = [partial(torch.matmul, a, b, out=c) for a, b in pairs]
-    return {name: 1e6 * sample.median for name, sample in stopwatch.Stopwatch().take_turns(calls).items()}
 
 
 def instructions(*kernels: Kernel) -> None:
@@ -155,16 +144,24 @@ def try_out(multiply: Callable, M: int = 300, N: int = 520, K: int = 328) -> Non
 
 def rates(levels: Mapping[str, Callable], size: int = 4096) -> dict[str, float]:
     """TFLOP/s of each level at size³, interleaved with cuBLAS, B stored (N, K). Needs a Hopper GPU."""
+    return {name: 2 * size**3 / s / 1e12 for name, s in _seconds(levels, size, size, size).items()}
+
+
+def _seconds(levels: Mapping[str, Callable], M: int, N: int, K: int, transposed: bool = False) -> dict[str, float]:
+    """Medians of the levels that compute a @ b.T, interleaved with cuBLAS; transposed: b is stored (K, N)."""
     import torch
 
     from ..timing import stopwatch
 
-    pairs = [[torch.randn(size, size, device="cuda", dtype=torch.float16) for _ in range(2)] for _ in range(2)]
-    c = torch.empty(size, size, device="cuda", dtype=torch.float16)
+    def matrix(rows: int, columns: int):
+        return torch.randn(rows, columns, device="cuda", dtype=torch.float16)
+
+    pairs = [(matrix(M, K), matrix(K, N).T if transposed else matrix(N, K)) for _ in range(2)]
+    c = torch.empty(M, N, device="cuda", dtype=torch.float16)
     calls = {name: f for name, f in levels.items() if _right(name, f, *pairs[0], c)}
     calls["cuBLAS"] = lambda a, b, c: torch.matmul(a, b.T, out=c)
     taken = stopwatch.Stopwatch().take_turns({k: [partial(f, a, b, c) for a, b in pairs] for k, f in calls.items()})
-    return {name: 2 * size**3 / sample.median / 1e12 for name, sample in taken.items()}
+    return {name: sample.median for name, sample in taken.items()}
 
 
 def _right(name: str, multiply: Callable, a, b, c) -> bool:
