@@ -42,11 +42,11 @@ def _widest(x: torch.Tensor) -> torch.dtype:
     """The widest integers of which each row of x (…, N) is made: copies move one at a time."""
     import torch
 
-    if x.stride(-1) == 1:
-        for wide in (torch.int64, torch.int32, torch.int16):
-            per = wide.itemsize // x.element_size()
-            if per > 1 and not any(n % per for n in (x.shape[-1], x.storage_offset(), *x.stride()[:-1])):
-                return wide
+    size = x.element_size()
+    starts = x.data_ptr(), *(size * n for n in (x.shape[-1], x.storage_offset(), *x.stride()[:-1]))
+    for wide in (torch.int64, torch.int32, torch.int16):
+        if wide.itemsize > size and x.stride(-1) == 1 and not any(n % wide.itemsize for n in starts):
+            return wide
     return x.dtype
 
 
