@@ -285,8 +285,9 @@ matmul_skinny(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUt
     if (CLUSTER > 1) cluster_sync();  // all blocks have read their stages: they are free for accumulators
     if (warp == 4 * GROUPS) return;
 
-    // Block `part` adds up every K_PARTS-th 16 columns. Each index of `sum` below is a constant. Otherwise the compiler
-    // would put the accumulators into local memory, and each product would wait for the one before.
+    // The block of part p of K adds up every K_PARTS-th 16 columns, from the p-th on. Each index of `sum` below is a
+    // constant. Otherwise the compiler would put the accumulators into local memory, and each product would wait for
+    // the one before.
     float2 *inbox = reinterpret_cast<float2 *>(memory);
     auto place = [&](int owner, int from, int part, int eight) {  // of two float2 in the inbox of `owner`
         int sender = from < owner ? from : from - 1, slot = eight / 2 / K_PARTS * 2 + eight % 2;

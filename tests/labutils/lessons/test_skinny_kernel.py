@@ -20,7 +20,7 @@ def right(cut: Cut, M: int, N: int, K: int, transposed: bool) -> None:
     assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
 
 
-CUTS = [  # clusters of at most 1024 threads: more than the emulator runs
+CUTS = [  # clusters of at most 1024 threads: the emulator runs no larger ones
     (Cut(64, 80, 3, 2, tall=True), 150, 72, 264),  # a tile without rows; 5 steps in three parts; 8 columns too many
     (Cut(192, 64, 2, 1, tall=True), 200, 56, 40),  # fewer steps than parts
     (Cut(128, 64, 1, 4, tall=False), 100, 264, 200),
@@ -89,24 +89,24 @@ def test_a_cut_fits_if_its_accumulators_do(height, width):
         assert not any(Cut(height, wide, 1, 1, tall=True).fits(False) for wide in range(width + 16, 257, 16))
 
 
+def in_registers_and_overlapping(chosen):
+    from labutils.cuda import cubin
+
+    made = chosen.compiled(90)
+    assert "serialized" not in made.log
+    assert cubin.resources(made.cubin)[made.lowered[chosen.name]].stack == 0
+
+
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 @pytest.mark.parametrize("height, width", WIDEST)
 def test_the_widest_cuts_have_all_accumulators_in_registers(height, width):
-    from labutils.cuda import cubin
-
     for parts in (1, 3):
-        made = (chosen := kernel(Cut(height, width, parts, 1, tall=True), True)).compiled(90)
-        assert "serialized" not in made.log
-        assert cubin.resources(made.cubin)[made.lowered[chosen.name]].stack == 0
+        in_registers_and_overlapping(kernel(Cut(height, width, parts, 1, tall=True), True))
 
 
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 8])
 def test_no_accumulator_in_local_memory_and_no_product_waits_for_the_one_before(parts):
-    from labutils.cuda import cubin
-
     for cut in (Cut(128, 208 if parts > 1 else 64, parts, 1, tall=True), Cut(64, 96, parts, 1, tall=False)):
         for transposed in (False, True):
-            made = (chosen := kernel(cut, transposed)).compiled(90)
-            assert "serialized" not in made.log
-            assert cubin.resources(made.cubin)[made.lowered[chosen.name]].stack == 0
+            in_registers_and_overlapping(kernel(cut, transposed))

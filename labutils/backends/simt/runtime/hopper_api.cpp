@@ -300,7 +300,8 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
   require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
   if ((long long)column * t.map.item % 16)  // on an H200 an illegal instruction, with every swizzle
     complain(w, Kind::assertion, *w.current,
-             "tma_load of a box that begins in column " + std::to_string(column) + ": it must begin at a multiple of 16 bytes of its rows");
+             "tma_load of a box that begins in column " + std::to_string(column) +
+                 ": it must begin at a multiple of 16 bytes of its rows");
   note_barrier(w, t.barrier, op_use, SIMT_CALLER);
   require_fenced(w, t);
   check_products(w, t.shared, u64{t.map.box_rows} * t.map.box_columns * t.map.item, SIMT_CALLER, "this copy");
